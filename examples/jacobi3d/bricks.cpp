@@ -34,13 +34,13 @@ int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged
     constexpr int least_depth = 4;
     const std::int64_t along_x = (box[0] - 1) / lanes + 1, along_y = (box[1] - 1) / rows + 1;
     const auto faces_of = [&](int axis) { return std::int64_t{exchanged[2 * axis]} + exchanged[2 * axis + 1]; };
-    // A box that is not tall enough for all rows: they share out the layers.
-    const int shared = std::max(1, rows / std::min(rows, box[1]));
+    // The parts into which update_cells divides the rows.
+    const int parts = std::max(1, rows / std::min(rows, box[1]));
     int best = box[2];
     std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
     for (int layers = 1; layers <= box[2]; ++layers) {
         const int depth = (box[2] - 1) / layers + 1;
-        if (depth < least_depth * shared && depth < box[2]) break;
+        if (depth < least_depth * parts && depth < box[2]) break;
         const std::int64_t faces = faces_of(0) * along_y * layers + faces_of(1) * along_x * layers +
                                    faces_of(2) * along_x * along_y,
                            pieces = faces + along_x * along_y * layers,
@@ -49,7 +49,7 @@ int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged
         for (std::int64_t b = 0; b < blocks; ++b) {  // which has pieces b, b + blocks, ...
             const std::int64_t all = (pieces - b - 1) / blocks + 1,
                                sides = b < faces ? (faces - b - 1) / blocks + 1 : 0;
-            cost = std::max(cost, sides * side + (all - sides) * ((depth - 1) / shared + 1 + beside));
+            cost = std::max(cost, sides * side + (all - sides) * ((depth - 1) / parts + 1 + beside));
         }
         if (faces > 0) cost = std::max(cost, side_alone + side_shared * ((blocks - 1) / available.multiprocessors));
         // Of two as good, the one with more blocks where there are faces: of bricks without them the fewer.
@@ -59,6 +59,12 @@ int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged
         }
     }
     return best;
+}
+
+void check_layer(std::int64_t elements, int layers) {
+    if (const std::int64_t most = std::numeric_limits<int>::max() / layers; elements > most)
+        throw std::invalid_argument("a layer of a box has " + std::to_string(elements) + " elements, more than " +
+                                    std::to_string(most) + "; use more ranks");
 }
 
 std::vector<int> bricks_on_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged) {

@@ -45,6 +45,9 @@ struct residency {
 int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows,
                 const residency &available);
 
+/** Throws std::invalid_argument if an int cannot count the elements of so many layers. */
+void check_layer(std::int64_t elements, int layers);
+
 /** The bricks on those faces of which `exchanged` says so. */
 std::vector<int> bricks_on_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged);
 

@@ -60,11 +60,6 @@ public:
         mpi_check(MPI_Startall(static_cast<int>(requests_.size()), requests_.data()), "MPI_Startall");
     }
 
-    /** After the first start(): returns when the neighbours have started theirs, and all is set up. */
-    void prepare() {
-        mpi_check(MPIX_Pbuf_prepare_all(static_cast<int>(requests_.size()), requests_.data()), "MPIX_Pbuf_prepare_all");
-    }
-
     /** While it runs: lets MPI make progress, completes nothing. */
     void poll() {
         // All of them: there may be nothing to do for one that is through.

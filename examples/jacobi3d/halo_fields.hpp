@@ -23,6 +23,7 @@ public:
     /** `box` has its initial cells, and gets the result's. */
     explicit halo_fields(subdomain<Real> &box)
         : box_(box), width_((line + box.size()[0] + line) / line * line), plane_(width_ * (box.size()[1] + 2)) {
+        check_layer(plane_, most_in_batch);
         const extent3 &size = box.size();
         const std::vector<Real> cells = box.cells();
         std::vector<Real> field(static_cast<std::size_t>(plane_ * (size[2] + 2)));

@@ -219,7 +219,6 @@ double iterate_in_stream(const options &opt, const layout &where, executor &devi
     exchange<Real> faces(box, neighbours_of(opt, where), world, device.mpix_device());
     CUstream_st *const stream = device.stream();
     faces.start();
-    faces.prepare();  // before a kernel waits: setting up takes most of a second while one does
     mpi_check(MPI_Barrier(world), "MPI_Barrier");
     const double begin = MPI_Wtime();
     for (int i = 0; i < opt.iterations; ++i) {

@@ -40,7 +40,8 @@
 
 namespace jacobi3d {
 
-inline constexpr int message_sets = 4;  // an epoch block has the time of several iterations
+inline constexpr int message_sets = 4;   // an epoch block has the time of several iterations
+inline constexpr int most_in_batch = 4;  // cells of a column that a thread loads together
 
 // The part of a set that one face has. Both arrays consist of tiles, each of brick_grid::tile_cells().
 template <class Real>
@@ -53,8 +54,9 @@ struct message {
 // All that the kernel is told; passed by value.
 template <class Real>
 struct persistent {
-    // The cell (0, 0, 0) of each; the first one has the initial cells. Beyond the faces that are not exchanged both have
-    // the values there, beyond the others anything.
+    // The cell (0, 0, 0) of each; the first one has the initial cells. The ghost cells beyond a face with fixed values are
+    // these, in both fields; beyond a wrapped face they are the cells of the other end, stored in each iteration; beyond an
+    // exchanged face they are not used, since those lie in the tiles.
     Real *fields[2];
     int nx, ny, nz;
     std::int64_t width, plane;  // from a cell to the next one along y, and along z
@@ -74,7 +76,7 @@ struct persistent {
     // take the same way.
     int *gave_up;
     unsigned exchanged;  // a bit for each face
-    unsigned wrapped;    // the same of faces beyond which the box itself goes on
+    unsigned wrapped;    // of each face whose neighbour is the box itself: periodic, and one rank along that axis
     message<Real> messages[message_sets][6];
     MPIX_Prequest requests[message_sets][12];  // of a set, `request_count` of them
     int request_count;
@@ -85,7 +87,7 @@ struct brick {
     int at[3];  // among the bricks
     cell_box cells;
     unsigned sides;    // a bit for each side that lies on an exchanged face
-    unsigned wrapped;  // on a wrapped one
+    unsigned wrapped;  // a bit for each side on a wrapped face
 };
 
 // A brick's side on an exchanged face, as rows of cells; offsets in cells.
@@ -97,20 +99,20 @@ struct brick_side {
     std::int64_t tile_begin;                      // where it begins in the face's tiles
 };
 
-// A brick on exchanged faces, whose sides are a piece of work.
-struct face_piece {
-    brick at;
+// A brick on exchanged faces, whose sides there are one item of work.
+struct face_brick {
+    brick where;
     brick_side sides[6];
 };
 
 // A block's own memory: what it needs in each iteration, where it would otherwise wait for the GPU's memory.
 template <class Real>
 struct block_memory {
-    static constexpr int pieces = 3;  // whose places are kept
+    static constexpr int kept = 3;
 
     persistent<Real> all;
-    brick rest;                // its first one
-    face_piece faces[pieces];  // its first ones; the last place is for all beyond as well
+    brick rest;              // its first brick of step 2
+    face_brick faces[kept];  // its first ones of step 1; with more of them, the last element is found anew for each
     mpix::prepared_send sends[message_sets][6];
     mpix::prepared_receive receives[message_sets][6];
 };
@@ -204,7 +206,8 @@ JACOBI3D_FN void for_side(const Block &block, const brick_side &r, const Cell &c
         for (int at = rank % Lanes; at < r.across; at += Lanes) cell(at, row);
 }
 
-// Cell (x, y, z) has been stored at `cell`. On a wrapped side of its brick it is a ghost cell of the other end.
+// Stores the value of cell (x, y, z), which is at `cell`, as a ghost cell beyond the opposite face as well, for each wrapped
+// face on which the cell lies.
 template <class Real>
 JACOBI3D_FN void store_wrapped(const persistent<Real> &s, unsigned wrapped, Real *cell, int x, int y, int z,
                                Real value) {
@@ -218,9 +221,10 @@ JACOBI3D_FN void store_wrapped(const persistent<Real> &s, unsigned wrapped, Real
 
 // The cells of the side in iteration t. They go to message t + 1 as well.
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, const face_piece &piece, int side, int t) {
-    const brick &b = piece.at;
-    const brick_side &r = piece.sides[side];
+JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, const face_brick &on_faces, int side,
+                             int t) {
+    const brick &b = on_faces.where;
+    const brick_side &r = on_faces.sides[side];
     const message<Real> *const from = s.messages[t % message_sets];
     const Real *const now = s.fields[t % 2] + r.first, *const ghost = from[side].ghost + r.tile_begin;
     Real *const next = s.fields[(t + 1) % 2] + r.first;
@@ -231,17 +235,18 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
     for_side<Lanes>(block, r, [&](int at, int row) {
         const std::int64_t cell = at * r.step_across + row * r.step_along;
         const int in_tile = row * r.tile_width + at;
-        // Plain loads, since ghost cells change while the kernel runs; all of them are under way together. What lies in the
-        // field beyond the side is of no use.
+        // All six neighbours are loaded from the field, without a choice of address, so that all loads are under way
+        // together; that beyond the side, which is not valid there, is then replaced by the ghost cell. No read-only cache:
+        // ghost cells change while the kernel runs.
         const Real *const u = now + cell;
         Real around[6] = {u[-1], u[1], u[-width], u[width], u[-plane], u[plane]};
         const Real here = u[0], beyond = ghost[in_tile];
-        int x[3] = {};  // within the brick
+        int in_brick[3] = {};
         const cell_box &c = b.cells;
         if (other_sides != 0 || b.wrapped != 0) {
-            x[0] = side < 2 ? side * (c.x1 - c.x0 - 1) : at;
-            x[1] = side < 2 ? at : side < 4 ? (side - 2) * (c.y1 - c.y0 - 1) : row;
-            x[2] = side < 4 ? row : (side - 4) * (c.z1 - c.z0 - 1);
+            in_brick[0] = side < 2 ? side * (c.x1 - c.x0 - 1) : at;
+            in_brick[1] = side < 2 ? at : side < 4 ? (side - 2) * (c.y1 - c.y0 - 1) : row;
+            in_brick[2] = side < 4 ? row : (side - 4) * (c.z1 - c.z0 - 1);
         }
         // A cell on an edge of the box has ghost cells in other faces' tiles, too, for all of which the block has waited. It
         // is computed once for each side, with equal results.
@@ -252,9 +257,9 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
 #endif
             for (int f = 0; f < 6; ++f) {
                 const int axis = f / 2, across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
-                if ((other_sides >> f & 1) != 0 && x[axis] == (f % 2 == 0 ? 0 : last[axis]))
-                    around[f] =
-                        from[f].ghost[piece.sides[f].tile_begin + x[along] * piece.sides[f].tile_width + x[across]];
+                if ((other_sides >> f & 1) != 0 && in_brick[axis] == (f % 2 == 0 ? 0 : last[axis]))
+                    around[f] = from[f].ghost[on_faces.sides[f].tile_begin +
+                                              in_brick[along] * on_faces.sides[f].tile_width + in_brick[across]];
             }
         }
 #ifdef __CUDACC__
@@ -265,7 +270,8 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
         const Real value = relax(here, around[0], around[1], around[2], around[3], around[4], around[5], rate);
         next[cell] = value;
         to[in_tile] = value;
-        if (b.wrapped != 0) store_wrapped(s, b.wrapped, next + cell, c.x0 + x[0], c.y0 + x[1], c.z0 + x[2], value);
+        if (b.wrapped != 0)
+            store_wrapped(s, b.wrapped, next + cell, c.x0 + in_brick[0], c.y0 + in_brick[1], c.z0 + in_brick[2], value);
     });
 }
 
@@ -316,14 +322,14 @@ JACOBI3D_FN void follow_epochs(block_memory<Real> &own, int t) {
 // Step 1 for one brick, of iteration t; of -1, sends message 0 only. False: there was a failure. The same for all
 // threads of the block.
 template <int Lanes, class Real, class Block>
-JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, const face_piece &piece, int t) {
-    const unsigned sides = piece.at.sides;
+JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int t) {
+    const unsigned sides = on_faces.where.sides;
     bool good = true;
 #ifdef __CUDACC__
 #pragma unroll 1  // one copy of the wait's code
 #endif
     for (int f = 0; f < 6 && t >= 0; ++f)
-        if (sides >> f & 1) good = good && await_tile(block, own, f, piece.sides[f].tile, t) == MPI_SUCCESS;
+        if (sides >> f & 1) good = good && await_tile(block, own, f, on_faces.sides[f].tile, t) == MPI_SUCCESS;
     if (!good) return false;
 #ifdef __CUDACC__
 #pragma unroll 1
@@ -331,12 +337,12 @@ JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, const 
     for (int f = 0; f < 6; ++f) {
         if ((sides >> f & 1) == 0) continue;
         if (t < 0)
-            pack_side<Lanes>(block, own.all, piece.sides[f], f);
+            pack_side<Lanes>(block, own.all, on_faces.sides[f], f);
         else
-            update_side<Lanes>(block, own.all, piece, f, t);
+            update_side<Lanes>(block, own.all, on_faces, f, t);
         // pready begins with a barrier of the block, so it covers what all its threads have written.
         if (t + 1 < own.all.iterations)
-            good = good && send_tile(block, own, f, piece.sides[f].tile, t + 1) == MPI_SUCCESS;
+            good = good && send_tile(block, own, f, on_faces.sides[f].tile, t + 1) == MPI_SUCCESS;
         else
             block.sync();  // two sides have the cells of their edge between them
     }
@@ -350,13 +356,14 @@ JACOBI3D_FN cell_box inside(const brick &b) {
     return {c.x0 + bit(0), c.x1 - bit(1), c.y0 + bit(2), c.y1 - bit(3), c.z0 + bit(4), c.z1 - bit(5)};
 }
 
-// `count` cells of a column, from *u on. stored(k, cell, value) is called after the store of number k. `width` and `plane` are
-// int: with 64 bits each the compiler lacks registers on a GPU, and waits for the first loads before it begins the last.
-template <class Real, class Stored>
-JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, Real rate, const Stored &stored) {
+// `count` cells of a column, from *u on. on_store(k, cell, value) is called after the store of number k. Strides of 32 bits
+// (check_layer): with 64 bits nvcc 13.0 has too few of the 64 registers on sm_90 for all loads of a batch, and what it makes
+// waits for the first of them before the last is under way.
+template <class Real, class OnStore>
+JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, Real rate, const OnStore &on_store) {
     // The loads of so many cells are under way together. (The compiler moves no load before a store, which might be to
     // the same place.)
-    constexpr int batch = sizeof(Real) == 4 ? 4 : 2;
+    constexpr int batch = sizeof(Real) == 4 ? most_in_batch : most_in_batch / 2;
     Real below = u[-plane], here = u[0];
     int done = 0;
     const auto step = [&](auto whole, int n) {
@@ -381,7 +388,7 @@ JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, 
             if (!has(k)) continue;
             const Real value = relax(here, left[k], right[k], front[k], back[k], below, above[k], rate);
             v[k * plane] = value;
-            stored(done + k, v + k * plane, value);
+            on_store(done + k, v + k * plane, value);
             below = here;
             here = above[k];
         }
@@ -393,13 +400,14 @@ JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, 
     if (done < count) step(std::false_type{}, count - done);
 }
 
-// The cells `r` of a brick that begins at `x0`, `y0`. `Lanes` threads of the block stand side by side along x, the others along
-// y, and each marches along z; threads for which there are no cells along y share out the way along z. With Lanes = 1 (host) a
-// thread takes whole rows, which the compiler vectorises. Blocks write `now` while others compute, one iteration later: no
-// __restrict__, no read-only cache. stored(x, y, z, cell, value) is called after each store.
-template <int Lanes, class Real, class Block, class Stored>
+// The cells `r` of a brick that begins at `x0`, `y0`. The block's threads form rows of `Lanes` along x, one row for each y, and
+// each thread takes a column along z. If there are at least twice as many rows as the brick has cells along y, they are
+// divided into parts, each of which takes a range of z. With Lanes = 1 (host) a thread takes whole rows of cells, which the
+// compiler vectorises. Blocks write `now` while others compute, one iteration later: no __restrict__, no read-only cache.
+// on_store(x, y, z, cell, value) is called after each store.
+template <int Lanes, class Real, class Block, class OnStore>
 JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, std::int64_t width, std::int64_t plane,
-                              Real rate, int x0, int y0, const cell_box &r, const Stored &stored) {
+                              Real rate, int x0, int y0, const cell_box &r, const OnStore &on_store) {
     const int rank = static_cast<int>(block.thread_rank());
     const int rows = static_cast<int>(block.num_threads()) / Lanes;
     if constexpr (Lanes > 1) {
@@ -416,7 +424,7 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
                 if (x < r.x0 || y < r.y0 || z0 >= z1) continue;
                 const std::int64_t first = z0 * plane + y * width + x;
                 march(now + first, next + first, static_cast<int>(width), static_cast<int>(plane), z1 - z0, rate,
-                      [&](int k, Real *cell, Real value) { stored(x, y, z0 + k, cell, value); });
+                      [&](int k, Real *cell, Real value) { on_store(x, y, z0 + k, cell, value); });
             }
     } else {
         for (int z = r.z0; z < r.z1; ++z)
@@ -426,7 +434,7 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
                 for (int x = r.x0; x < r.x1; ++x) {
                     v[x] =
                         relax(u[x], u[x - 1], u[x + 1], u[x - width], u[x + width], u[x - plane], u[x + plane], rate);
-                    stored(x, y, z, v + x, v[x]);
+                    on_store(x, y, z, v + x, v[x]);
                 }
             }
     }
@@ -435,14 +443,15 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
 // Step 2 for one brick.
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    const auto cells = [&](const auto &stored) {
+    const auto update_with = [&](const auto &on_store) {
         update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
-                            b.cells.y0, inside(b), stored);
+                            b.cells.y0, inside(b), on_store);
     };
     if (b.wrapped == 0)
-        cells([](int, int, int, Real *, Real) {});
+        update_with([](int, int, int, Real *, Real) {});
     else
-        cells([&](int x, int y, int z, Real *cell, Real value) { store_wrapped(s, b.wrapped, cell, x, y, z, value); });
+        update_with(
+            [&](int x, int y, int z, Real *cell, Real value) { store_wrapped(s, b.wrapped, cell, x, y, z, value); });
 }
 
 // Step 3, after iteration t. Behind it a block may read what any block has written.
@@ -463,43 +472,43 @@ JACOBI3D_FN void grid_barrier(const Block &block, const persistent<Real> &s, int
     block.sync();
 }
 
-// All that block `block_index` of `blocks` does. Of an iteration it has the pieces of numbers block_index, block_index +
-// blocks, ...: first come the bricks' sides on faces, then the rest of all bricks.
+// All that block `block_index` of `blocks` does. Of an iteration it has the items of numbers block_index, block_index +
+// blocks, ...: first come the bricks on faces, with their sides there, then the rest of all bricks.
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const persistent<Real> &s,
                          block_memory<Real> &own) {
-    const int faces = s.on_faces_count, pieces = faces + s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
-    const int mine = block_index < faces ? (faces - block_index - 1) / blocks + 1 : 0;  // pieces on faces
-    const int first_rest = block_index + mine * blocks;
-    const bool leader = block.thread_rank() == 0, sends = mine > 0;
-    const auto find_piece = [&](int k, face_piece &piece) {
-        piece.at = brick_of(s, s.on_faces[block_index + k * blocks]);
-        for (int f = 0; f < 6; ++f) piece.sides[f] = side_of(s, piece.at, f);
+    const int faces = s.on_faces_count, items = faces + s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
+    const int my_faces = block_index < faces ? (faces - block_index - 1) / blocks + 1 : 0;
+    const int first_rest = block_index + my_faces * blocks;
+    const bool leader = block.thread_rank() == 0, sends = my_faces > 0;
+    const auto find_face_brick = [&](int k, face_brick &found) {
+        found.where = brick_of(s, s.on_faces[block_index + k * blocks]);
+        for (int f = 0; f < 6; ++f) found.sides[f] = side_of(s, found.where, f);
     };
-    constexpr int kept = block_memory<Real>::pieces;
+    constexpr int kept = block_memory<Real>::kept;
     if (leader) {
         own.all = s;
-        if (first_rest < pieces) own.rest = brick_of(s, first_rest - faces);
-        for (int k = 0; k < mine && k < kept; ++k) find_piece(k, own.faces[k]);
+        if (first_rest < items) own.rest = brick_of(s, first_rest - faces);
+        for (int k = 0; k < my_faces && k < kept; ++k) find_face_brick(k, own.faces[k]);
     }
     block.sync();
     for (int t = -1; t < s.iterations && s.iterations > 0; ++t) {
         bool good = true;
-        for (int k = 0; k < mine && good; ++k) {
-            face_piece &piece = own.faces[least(k, kept - 1)];
-            if (mine > kept && k >= kept - 1) {
+        for (int k = 0; k < my_faces && good; ++k) {
+            face_brick &next = own.faces[least(k, kept - 1)];
+            if (my_faces > kept && k >= kept - 1) {
                 block.sync();
-                if (leader) find_piece(k, piece);
+                if (leader) find_face_brick(k, next);
                 block.sync();
             }
-            good = do_faces<Lanes>(block, own, piece, t);
+            good = do_faces<Lanes>(block, own, next, t);
         }
         if (!good) {  // whoever waits for this block is told
             if (leader) release(s.failed, 1);
             return;
         }
         if (t < 0) continue;
-        for (int i = first_rest; i < pieces; i += blocks)
+        for (int i = first_rest; i < items; i += blocks)
             update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i - faces), t);
         if (t + 1 < s.iterations) grid_barrier(block, s, blocks, t, own, sends);
     }

@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <stdexcept>
 #include <vector>
 
 namespace jacobi3d {
@@ -93,9 +91,6 @@ private:
     static constexpr int failed_at = 2 * message_sets;
     static constexpr int line = 32;  // rows begin at multiples of so many elements
 
-    // As march multiplies.
-    static constexpr std::int64_t most_in_plane = std::numeric_limits<int>::max() / 4;
-
     std::int64_t index(int x, int y, int z) const {
         return line + (z + 1) * kernel_.plane + (y + 1) * kernel_.width + x;
     }
@@ -104,8 +99,7 @@ private:
         const extent3 &size = box_.size();
         kernel_.width = (std::int64_t{size[0]} + 2 + line - 1) / line * line;
         kernel_.plane = kernel_.width * (size[1] + 2);
-        if (kernel_.plane > most_in_plane)
-            throw std::invalid_argument("a box of " + to_string(size) + " cells has too many in a layer");
+        check_layer(kernel_.plane, most_in_batch);
         std::vector<Real> field(static_cast<std::size_t>(line + kernel_.plane * (size[2] + 2)));
         const std::vector<Real> cells = box_.cells();
         auto from = cells.begin();

@@ -364,6 +364,10 @@ void test_bricks() {
     check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, {}, 32, 8, {527, 132})}).bricks() == 512,
           "256x256x128");
     check(contains(thrown_by([] { cut_box({1000000, 1000000, 1}, {1, 1, 1}); }), "do not suit"), "too many bricks");
+    check(contains(thrown_by([] { check_layer(1 << 29, 4); }),
+                   "a layer of a box has 536870912 elements, more than 536870911"),
+          "a layer is too large");
+    check_layer((1 << 29) - 1, 4);
 }
 
 // One box whose kernel does all iterations, against the plain computation. `Lanes`: 1, as on the host, or as on a GPU.
