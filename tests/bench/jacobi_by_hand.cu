@@ -267,8 +267,10 @@ public:
 
     // Microseconds an iteration, with the launch.
     double run(const shape &s, int iterations) {
-        for (const one &o : all_)
-            for (unsigned *flags : o.flags) check(cudaMemset(flags, 0, flag_bytes_), "cudaMemset");
+        for (std::size_t g = 0; g < all_.size(); ++g) {
+            check(cudaSetDevice(static_cast<int>(g)), "cudaSetDevice");  // others may not reach its memory
+            for (unsigned *flags : all_[g].flags) check(cudaMemset(flags, 0, flag_bytes_), "cudaMemset");
+        }
         synchronize();
         const auto begin = std::chrono::steady_clock::now();
         for (std::size_t g = 0; g < all_.size(); ++g) {
