@@ -9,7 +9,7 @@ import needed
 
 if sys.argv[1:2] not in (["cupy"], ["numba"]) or sys.argv[2:] not in ([], ["enqueued"]):
     sys.exit(__doc__)
-package, enqueued = sys.argv[1], len(sys.argv) == 3
+package, enqueued = sys.argv[1], "enqueued" in sys.argv[2:]
 mpix, MPI = needed.load()
 import numpy
 
@@ -107,32 +107,32 @@ class Numba:
         return array.copy_to_host()
 
 
-def first_of(epoch, rank):
+def first_value(epoch, rank):  # of those that a rank sends; the others count up from it
     return 1000000.0 * epoch + 50000 * rank
 
 
 def check(gpu, epoch, into):
-    expected = first_of(epoch, peer) + numpy.arange(partitions * n) + 0.5
+    expected = first_value(epoch, peer) + numpy.arange(partitions * n) + 0.5
     assert numpy.array_equal(gpu.on_host(into), expected), f"epoch {epoch}"
 
 
-def epochs_of_host(gpu, out, into, send, receive, sending, receiving):
+def run_epochs_from_host(gpu, out, into, send, receive, sending, receiving):
     for epoch in range(epochs):
         MPI.Prequest.Startall([receive, send])
-        gpu.launch(out, into, first_of(epoch, world.rank), sending, receiving)
+        gpu.launch(out, into, first_value(epoch, world.rank), sending, receiving)
         MPI.Prequest.Waitall([receive, send])
         gpu.synchronize()  # the kernel has read what has come; the peer may send again
         check(gpu, epoch, into)
 
 
-def epochs_of_stream(gpu, out, into, send, receive, sending, receiving):
+def run_epochs_in_stream(gpu, out, into, send, receive, sending, receiving):
     received = []
     MPI.Prequest.Startall([receive, send])  # all that follows is one activation
     for epoch in range(epochs):
         mpix.start_enqueue([receive, send], gpu.stream)
-        gpu.launch(out, into, first_of(epoch, world.rank), sending, receiving)
+        gpu.launch(out, into, first_value(epoch, world.rank), sending, receiving)
         mpix.wait_enqueue([receive, send], gpu.stream)
-        received.append(gpu.copy(into))
+        received.append(gpu.copy(into))     # enqueued, too: the next epoch overwrites it
     gpu.synchronize()
     MPI.Prequest.Waitall([receive, send])
     for epoch in range(epochs):
@@ -145,7 +145,7 @@ def main():
     out, into = gpu.zeros(), gpu.zeros()
     send, receive = world.Psend_init(out, partitions, peer, tag=0), world.Precv_init(into, partitions, peer, tag=0)
     with mpix.export(send) as sending, mpix.export(receive) as receiving:
-        run = epochs_of_stream if enqueued else epochs_of_host
+        run = run_epochs_in_stream if enqueued else run_epochs_from_host
         run(gpu, out, into, send, receive, sending, receiving)
     send.Free()
     receive.Free()
