@@ -305,7 +305,7 @@ static void handlers(void) {
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     OK(MPI_Comm_create_errhandler(note, &handler));
     OK(MPI_Comm_set_errhandler(comm, handler));
-    EXPECT(MPI_ERR_TAG, "tag", MPI_Psend_init(data, 1, 1, MPI_INT, 0, -2, comm, MPI_INFO_NULL, &r));
+    EXPECT(MPI_ERR_TAG, "tag", MPI_Psend_init(data, 1, 1, MPI_INT, 0, -200, comm, MPI_INFO_NULL, &r));
     CHECK(called == 1 && called_with == comm && called_class == MPI_ERR_TAG);
     OK(MPI_Psend_init(data, 1, 1, MPI_INT, right_rank, tag, comm, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_REQUEST, "started", MPI_Pready(0, r));

@@ -50,8 +50,8 @@ static void every_call_on(MPI_Comm comm, int to, int from) {
     MPI_Request r[2], none = MPI_REQUEST_NULL;
     MPI_Status statuses[2];
     int flag, list[] = {parts};
-    GOES_TO_FIRST(comm, MPI_ERR_TAG, "tag is -2",
-                  MPI_Psend_init(data, 1, 1, MPI_INT, to, -2, comm, MPI_INFO_NULL, &none));
+    GOES_TO_FIRST(comm, MPI_ERR_TAG, "tag is -200",
+                  MPI_Psend_init(data, 1, 1, MPI_INT, to, -200, comm, MPI_INFO_NULL, &none));
     GOES_TO_FIRST(comm, MPI_ERR_COUNT, "count is -2",
                   MPI_Precv_init(more, 1, -2, MPI_INT, from, tag, comm, MPI_INFO_NULL, &none));
     OK(MPI_Psend_init(data, parts, 1, MPI_INT, to, tag, comm, MPI_INFO_NULL, &r[0]));
