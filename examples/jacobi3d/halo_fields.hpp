@@ -4,8 +4,10 @@
 #ifndef JACOBI3D_HALO_FIELDS_HPP
 #define JACOBI3D_HALO_FIELDS_HPP
 
+#include "bricks.hpp"
 #include "executor.hpp"
 #include "subdomain.hpp"
+#include "update_cells.hpp"
 
 #include <mpix/halo.hpp>
 

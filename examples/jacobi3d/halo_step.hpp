@@ -8,7 +8,7 @@
 #ifndef JACOBI3D_HALO_STEP_HPP
 #define JACOBI3D_HALO_STEP_HPP
 
-#include "persistent.hpp"
+#include "update_cells.hpp"
 
 #include <mpix/halo.cuh>
 
