@@ -18,8 +18,8 @@ struct peer_link {
     // A region of the peer's, by what its description says. `user`: the device that will use it.
     status attach(const transport::wire_region &described, int user, transport::region &out) const;
     void detach(transport::region &r) const;
-    // Stores `value` into `how_many` consecutive words there, after all that was put there before (store_release; pairs with load_acquire on the
-    // other side).
+    // Stores `value` into `how_many` consecutive words there, after all that was put there before (store_release; pairs
+    // with load_acquire on the other side).
     status tell(const transport::region &r, std::uint64_t offset, std::uint64_t value,
                 std::uint64_t how_many = 1) const;
 };

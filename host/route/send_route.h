@@ -29,7 +29,8 @@ struct send_route {
     bool to_gpu() const { return landing.device != transport::on_host; }
     // Where an epoch's packed message goes, or element 0 of a landing with gaps.
     char *landing_of(std::uint64_t epoch) const;
-    // Sets `how_many` flags, from flags[index] on, to the epoch, after the bytes that they stand for. Pairs with reached_acquire() in look.
+    // Sets `how_many` flags, from flags[index] on, to the epoch, after the bytes that they stand for. Pairs with
+    // reached_acquire() in look.
     status set_flags(std::uint64_t index, std::uint64_t how_many, std::uint64_t epoch) const {
         return link.tell(arrival, index * sizeof(std::uint64_t), epoch, how_many);
     }
