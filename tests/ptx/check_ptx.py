@@ -175,7 +175,7 @@ CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
     CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL],
                       [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
-                      ["atom.acq_rel.gpu.global.cas.b64", ACQUIRE, ALL]]
+                      ["atom.acq_rel.gpu.global.cas.b64", PEEK, ACQUIRE, ALL]]
 # On every way through a kernel the one comes before the other, wherever the compiler has put them.
 PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
@@ -194,14 +194,14 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_pready_share_warp": 56, "size_pready_share_block": 56, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
-                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 48, "size_pready_prepared_warp": 48,
-                  "size_pready_prepared_block": 48, "size_parrived_prepared_thread": 64,
+                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 52, "size_pready_prepared_warp": 54,
+                  "size_pready_prepared_block": 52, "size_parrived_prepared_thread": 64,
                   "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
-                  "size_next_epoch_block": 88, "size_next_epoch_list_block": 98,
+                  "size_next_epoch_block": 90, "size_next_epoch_list_block": 98,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
-                  "size_halo_send_warp": 96, "size_halo_send_block": 124, "size_halo_wait_warp": 92,
-                  "size_halo_wait_block": 104, "size_halo_wait_box_block": 124, "size_halo_next_block": 108}
+                  "size_halo_send_warp": 96, "size_halo_send_block": 124, "size_halo_wait_warp": 96,
+                  "size_halo_wait_block": 106, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):

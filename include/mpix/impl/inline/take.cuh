@@ -48,25 +48,26 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
-    // The handle has all that is needed, so nothing has to be looked up before the first look.
-    const bool knows_all = Known && known.epoch != 0 && known.inline_buffer != nullptr;
-    const uint64_t bytes = knows_all ? known.partition_bytes : r->partition_bytes;
+    // A handle has all that is needed, so nothing has to be looked up before the first look.
+    if (Known && (known.epoch == 0 || known.inline_buffer == nullptr || at >= known.senders)) return false;
+    const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
     if (packets_of(bytes) - 1 >= each * threads) return false;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
-    const bool leader = rank == 0, last = rank == threads - 1, busy = is_busy(rank, threads, packets);
+    // Within a warp all look, as they would wait for each other anyway.
+    const bool last = rank == threads - 1, busy = is_busy(rank, threads, packets),
+               looks = threads <= 32 || rank < packets;
     // All these loads are under way together. The route may come from the nearest cache: in later epochs it is final.
     uint64_t epoch = 0, *flags = nullptr, *told = nullptr;
     unsigned senders = 0;
     char *buffer = nullptr, *inline_buffer = nullptr;
     bool good = true;
-    if (knows_all) {
+    if constexpr (Known) {
         senders = known.senders;
         buffer = known.buffer;
         inline_buffer = known.inline_buffer;
         flags = known.flags;
         told = known.told;
         epoch = known.epoch;
-        if (at >= senders) return false;
     } else if (busy) {
         const uint64_t head = r->head, peers = load_weak(&r->peer_partitions);
         senders = static_cast<unsigned>(r->partitions);
@@ -74,39 +75,42 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         inline_buffer = load_pointer_weak(&r->inline_buffer);
         flags = load_pointer_weak(&r->flags);
         told = load_pointer_weak(&r->told);
-        epoch = Known && known.epoch != 0 ? known.epoch : load_relaxed(&r->seen_epoch);
+        epoch = load_relaxed(&r->seen_epoch);
         good = (head == receive_head) & (at < senders) & (peers == senders) & (inline_buffer != nullptr) &
                (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->offsets == nullptr) &
                (epoch > 1) & (epoch >> 32 == 0);
     }
-    if (!knows_all && !vote_all(group, good)) return false;
+    if (!Known && !vote_all(group, good)) return false;
     uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
-        // Under way together with the first look, and with the leader's claim. As in await_together: threads that find
-        // the same epoch again have all read the same.
-        const uint64_t again = knows_all || threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
-                       whole = knows_all ? 0 : load_relaxed(flags + senders);
-        if (leader) before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
+        // Under way together with the first look, and with the claim. As in await_together: threads that find the same
+        // epoch again have all read the same.
+        const uint64_t again = Known || threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
+                       whole = Known ? 0 : load_relaxed(flags + senders);
+        // By the last thread, whose branch waits for it. If that thread has no packet, it looks at none; so the group does
+        // not wait for the claim and then for a packet.
+        if (last) before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
         const char *const box = inline_buffer_of(inline_buffer, at, bytes);
         const auto look_on = [&](const auto &look) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-            for (unsigned looks = 1;; ++looks) {
+            for (unsigned number = 1;; ++number) {
                 const uint64_t flag = load_relaxed(flags + at);  // under way together with the packets
                 const bool there = look();
-                if (looks == 1 && ((again != epoch) | (whole >= epoch))) return sight::neither;
+                if (number == 1 && ((again != epoch) | (whole >= epoch))) return sight::neither;
                 if (flag >= epoch) return sight::flag;  // also of what was in the packets and has been taken
                 if (there) return sight::packets;
-                if (looks == most_looks) return sight::neither;
+                if (number == most_looks) return sight::neither;
             }
         };
-        seen = packets <= threads
+        seen = !looks ? sight::packets
+               : packets <= threads
                    ? look_on([&] { return load_packet(box, rank < packets ? rank : packets - 1, epoch, &payload[0]); })
                    : look_on([&] { return load_packets(box, rank, threads, packets, epoch, payload); });
         good = (seen == sight::packets) & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
-        if (leader && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
+        if (last && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
     }
     if (vote_all(group, good)) {
         // As in inline_buffer_of, `buffer` may be null here.
@@ -123,7 +127,8 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         return true;
     }
     // For another group to take, unless the partition is there.
-    if (leader && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
+    if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
+    if (busy && !looks) seen = load_relaxed(flags + at) >= epoch ? sight::flag : sight::neither;
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     // pairs: A1, A3
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3

@@ -13,21 +13,13 @@ namespace mpix {
 namespace detail {
 
 #if MPIX_ON_GPU
-// `known` is used only if Known; it is of the handle's request.
+// What wait_for does after its first looks.
 template <bool Known, class Group>
-MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
+MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
+                        const receive_state &known) {
     mpix_prequest *const r = request_of(handle);
     const waiters who = waiters_of(handle);
-    const bool once = timeout_ns == 0;
-    // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
-    // some hundred microseconds.
-    const bool fast = !once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
-    if (fast && wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
-    const bool reads = !once && reads_rts(group, handle, r, Known ? known.senders : 0);
-    if (Known && (reads || !fast)) {
-        const bool one_look = once || reads || is_inline_capable(handle);
-        if (flagged(group, handle, known, j, one_look ? 1 : 1024)) return MPI_SUCCESS;
-    }
+    const bool once = timeout_ns == 0, reads = !once && reads_rts(group, handle, r, Known ? known.senders : 0);
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
     if (reads) {
@@ -46,6 +38,36 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
         if (code != together) return code;
         asked = true;
     }
+}
+
+// The same for an epoch handle, which is there for loops: apart, so that the code of a wait that is soon over lies together
+// in the instruction cache. Both are copies, so that the caller's may stay in registers.
+template <class Group>
+MPIX_APART_FN int wait_longer_apart(const Group group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
+                                    const receive_state known) {
+    return wait_longer<true>(group, handle, j, timeout_ns, known);
+}
+
+// `known` is used only if Known; it is of the handle's request.
+template <bool Known, class Group>
+MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
+    mpix_prequest *const r = request_of(handle);
+    const waiters who = waiters_of(handle);
+    const bool once = timeout_ns == 0;
+    // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
+    // some hundred microseconds.
+    const bool fast = !once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
+    if (fast) {
+        if (wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
+    } else if (Known) {
+        const bool reads = !once && reads_rts(group, handle, r, known.senders);
+        const bool one_look = once || reads || is_inline_capable(handle);
+        if (flagged(group, handle, known, j, one_look ? 1 : 1024)) return MPI_SUCCESS;
+    }
+    if constexpr (Known)
+        return wait_longer_apart(group, handle, j, timeout_ns, known);
+    else
+        return wait_longer<false>(group, handle, j, timeout_ns, known);
 }
 #else
 template <class Group>

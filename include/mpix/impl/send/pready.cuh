@@ -211,6 +211,15 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
 #endif
 }
 
+#if MPIX_ON_GPU
+// The same for an epoch handle; apart, as in wait_longer_apart.
+template <class Group, class Mover>
+MPIX_APART_FN int ready_by_leader_apart(const Group group, int p, mpix_prequest *r, bool inline_capable,
+                                        const Mover move) {
+    return ready_by_leader(group, p, r, inline_capable, move);
+}
+#endif
+
 // `known` is used only if Known; it is of the handle's request. For Retries see store.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -221,7 +230,12 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_st
 #if MPIX_ON_GPU
     // Without the host's word, if possible.
     return store<Known, Retries, Mover::call>(group, p, handle, known, [&] {
-        return ready_by_leader(group, p, request_of(handle), is_inline_capable(handle, group.num_threads()), move);
+        mpix_prequest *const r = request_of(handle);
+        const bool inline_capable = is_inline_capable(handle, group.num_threads());
+        if constexpr (Known)
+            return ready_by_leader_apart(group, p, r, inline_capable, move);
+        else
+            return ready_by_leader(group, p, r, inline_capable, move);
     });
 #else
     (void)known;

@@ -171,11 +171,12 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         const bool valid = static_cast<unsigned>(p) < partitions &&
                            (Known ? known.in_words : whole && in_words(buffer, bytes)) && packets - 1 < ahead * threads;
         const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
-        // All loads are under way together; instead of a word that it does not have, a member loads the last one.
+        // All loads are under way together. Instead of a word that it does not have, a member loads the last one, or none
+        // if its warp has none: the last member has just waited for its claim.
         const auto load = [&](unsigned i) {
             return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
         };
-        if (valid && busy && packets <= threads) payload[0] = load(rank);
+        if (valid && (threads <= 32 || rank < packets) && packets <= threads) payload[0] = load(rank);
         if (valid && packets > threads) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
