@@ -23,37 +23,66 @@ brick_grid cut_box(const extent3 &box, const extent3 &brick) {
     return result;
 }
 
-int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows,
+namespace {
+
+// Of an iteration, in units of the time that a layer (along z) of a brick takes. `beside`: of each brick, for the layers
+// beyond its ends and to begin with. `side_in_cache`, `side`: of a side on a face, which takes as long in either case, while
+// a layer does not. Estimated from the times of several shapes of bricks at 64^3 to 512^3 cells on two H200.
+constexpr std::int64_t beside = 3, side_in_cache = 20, side = 6;
+
+// A division of the blocks, and what an iteration costs then.
+struct division {
+    int for_faces;
+    std::int64_t cost;
+};
+
+std::int64_t rounds(std::int64_t pieces, std::int64_t blocks) { return (pieces + blocks - 1) / blocks; }
+
+// The parts along z into which update_cells divides a brick that is so high along y.
+int parts_of(int high, int rows) { return std::max(1, rows / high); }
+
+// `layers`: of a brick, that one thread computes.
+division best_division(std::int64_t bricks, std::int64_t sides, std::int64_t layers, const residency &available) {
+    const std::int64_t of_side = available.in_cache ? side_in_cache : side, of_brick = layers + beside;
+    const int blocks = available.blocks;
+    division best{blocks, rounds(sides, blocks) * of_side + rounds(bricks, blocks) * of_brick};
+    // If the memory is busy with the others' cells, a side takes several times as long, and nothing is gained.
+    for (int for_faces = 1; available.in_cache && sides != 0 && for_faces < blocks; ++for_faces) {
+        const std::int64_t cost =
+            std::max(rounds(sides, for_faces) * of_side, rounds(bricks, blocks - for_faces) * of_brick);
+        if (cost < best.cost) best = {for_faces, cost};
+    }
+    return best;
+}
+
+}  // namespace
+
+int blocks_for_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged,
+                     const residency &available) {
+    std::int64_t sides = 0;
+    for (int f = 0; f < num_faces; ++f)
+        if (exchanged[f]) sides += bricks.tiles(f);
+    const int parts = parts_of(bricks.size[1], available.rows);
+    return best_division(bricks.bricks(), sides, rounds(bricks.size[2], parts), available).for_faces;
+}
+
+int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, const std::array<int, 2> &base,
                 const residency &available) {
-    // Costs in units of the time that a layer (along z) of a brick takes. `beside`: of each brick, for the layers beyond its
-    // ends and to begin with. `side`: of a side on a face, if other blocks of the multiprocessor compute meanwhile.
-    // `side_alone`: the shortest iteration with a face, and `side_shared` more for each further block of a multiprocessor.
-    // Estimated from the times of several shapes of bricks at 64^3 to 512^3 cells on two H100.
-    constexpr std::int64_t beside = 3, side = 10, side_alone = 40, side_shared = 4;
     // What a thread loads at once; see march.
     constexpr int least_depth = 4;
-    const std::int64_t along_x = (box[0] - 1) / lanes + 1, along_y = (box[1] - 1) / rows + 1;
+    const std::int64_t along_x = rounds(box[0], base[0]), along_y = rounds(box[1], base[1]);
     const auto faces_of = [&](int axis) { return std::int64_t{exchanged[2 * axis]} + exchanged[2 * axis + 1]; };
-    // The parts into which update_cells divides the rows.
-    const int parts = std::max(1, rows / std::min(rows, box[1]));
+    const int parts = parts_of(std::min(base[1], box[1]), available.rows);
     int best = box[2];
     std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
     for (int layers = 1; layers <= box[2]; ++layers) {
         const int depth = (box[2] - 1) / layers + 1;
         if (depth < least_depth * parts && depth < box[2]) break;
-        const std::int64_t faces = faces_of(0) * along_y * layers + faces_of(1) * along_x * layers +
-                                   faces_of(2) * along_x * along_y,
-                           pieces = faces + along_x * along_y * layers,
-                           blocks = std::min<std::int64_t>(pieces, available.blocks);
-        std::int64_t cost = 0;
-        for (std::int64_t b = 0; b < blocks; ++b) {  // which has pieces b, b + blocks, ...
-            const std::int64_t all = (pieces - b - 1) / blocks + 1,
-                               sides = b < faces ? (faces - b - 1) / blocks + 1 : 0;
-            cost = std::max(cost, sides * side + (all - sides) * ((depth - 1) / parts + 1 + beside));
-        }
-        if (faces > 0) cost = std::max(cost, side_alone + side_shared * ((blocks - 1) / available.multiprocessors));
-        // Of two as good, the one with more blocks where there are faces: of bricks without them the fewer.
-        if (cost < best_cost || (cost == best_cost && faces > 0)) {
+        const std::int64_t sides =
+            faces_of(0) * along_y * layers + faces_of(1) * along_x * layers + faces_of(2) * along_x * along_y;
+        const std::int64_t cost =
+            best_division(along_x * along_y * layers, sides, rounds(depth, parts), available).cost;
+        if (cost < best_cost) {
             best_cost = cost;
             best = depth;
         }

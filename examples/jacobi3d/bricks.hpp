@@ -31,18 +31,27 @@ struct brick_grid {
 brick_grid cut_box(const extent3 &box, const extent3 &brick);
 
 /**
- * Blocks of a persistent kernel that are resident at once, without its epoch blocks; and the multiprocessors that they
- * share. Beyond one for each multiprocessor, blocks slow each other down.
+ * Blocks of a persistent kernel that are resident at once, without its epoch blocks; each has `rows` rows of threads, one
+ * beside the other along y. `in_cache`: the fields are so small that most of them stay in the GPU's cache, so that an
+ * iteration takes as long as a block waits for its cells, not as the memory takes for all of them.
  */
 struct residency {
-    int blocks, multiprocessors;
+    int blocks, rows;
+    bool in_cache;
 };
 
 /**
- * How deep bricks of `lanes` times `rows` cells should be (along z), so that the blocks have as much to do as each
- * other, and bricks are not shallower than they must be. A brick on an exchanged face is two pieces of work.
+ * How many of the blocks should have the bricks on exchanged faces, and nothing else, so that these blocks are done when the
+ * others are done with the rest. All blocks, if each is to have both.
  */
-int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows,
+int blocks_for_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged,
+                     const residency &available);
+
+/**
+ * How deep bricks of base[0] times base[1] cells should be (along z), so that the blocks have as much to do as each
+ * other, and bricks are not shallower than they must be.
+ */
+int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, const std::array<int, 2> &base,
                 const residency &available);
 
 /** Throws std::invalid_argument if an int cannot count the elements of so many layers. */

@@ -39,13 +39,13 @@ public:
 
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
-    residency persistent_blocks() const override { return {blocks_, blocks_}; }
-    residency halo_blocks() const override { return {blocks_, blocks_}; }
-    std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], 16}; }  // whole rows
-    void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
-    void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
-    void launch(const halo_step<float> &s, int blocks) override { run(s, blocks); }
-    void launch(const halo_step<double> &s, int blocks) override { run(s, blocks); }
+    residency persistent_blocks(std::int64_t) const override { return {blocks_, brick_rows, false}; }
+    residency halo_blocks(std::int64_t) const override { return {blocks_, brick_rows, false}; }
+    std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], brick_rows}; }  // whole rows
+    void launch(const persistent<float> &s, const residency &by) override { run(s, by.blocks); }
+    void launch(const persistent<double> &s, const residency &by) override { run(s, by.blocks); }
+    void launch(const halo_step<float> &s, const residency &by) override { run(s, by.blocks); }
+    void launch(const halo_step<double> &s, const residency &by) override { run(s, by.blocks); }
 
     void synchronize() override {}
 
@@ -55,7 +55,7 @@ private:
     void run(step<Real> &s) {
         // Whole rows; three layers of a brick fit the second-level cache; enough bricks for all blocks.
         s.brick_x = s.nx;
-        s.brick_y = 16;
+        s.brick_y = brick_rows;
         s.brick_z = std::clamp(s.nz / (4 * blocks_), 1, 16);
         play(blocks_, [&](const mpix::host_group &block) { jacobi_step<1>(block, block.group_rank(), blocks_, s); });
     }
@@ -81,6 +81,8 @@ private:
         while (done.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) idle_work_();
         done.get();
     }
+
+    static constexpr int brick_rows = 16;
 
     int blocks_, threads_;
 };

@@ -16,8 +16,9 @@ namespace {
 
 constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
-// So many blocks of most_threads must fit on a multiprocessor: 2 times 512 threads leave 64 registers each.
-constexpr int least_resident = 2;
+// So many blocks of most_threads fit on a multiprocessor: 2 times 512 threads have 64 registers each, so that many loads are
+// under way; half as many threads have 128, which is faster where cells come from the cache.
+constexpr int dense = 2, roomy = 1;
 constexpr int epoch_blocks = message_sets;
 
 void check(cudaError_t error, const char *call) {
@@ -31,16 +32,16 @@ __global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_const
                        static_cast<int>(gridDim.x), s);
 }
 
-template <class Real>
-__global__ void __launch_bounds__(most_threads, least_resident)
+template <class Real, int Resident>
+__global__ void __launch_bounds__(most_threads, Resident)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
     __shared__ block_memory<Real> own;
-    jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                             static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
+    jacobi_persistent<lanes, Resident == dense>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                                                static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
 }
 
-template <class Real>
-__global__ void __launch_bounds__(most_threads, least_resident) halo_kernel(const __grid_constant__ halo_step<Real> s) {
+template <class Real, int Resident>
+__global__ void __launch_bounds__(most_threads, Resident) halo_kernel(const __grid_constant__ halo_step<Real> s) {
     jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
                           static_cast<int>(gridDim.x) - exchange_blocks, s);
 }
@@ -96,29 +97,21 @@ public:
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
 
-    residency persistent_blocks() const override {
-        const int resident =
-            std::min(resident_blocks(persistent_kernel<float>), resident_blocks(persistent_kernel<double>));
-        return available("--persistent", resident, epoch_blocks,
+    residency persistent_blocks(std::int64_t bytes) const override {
+        return available("--persistent", bytes, persistent_kernel<float, roomy>, persistent_kernel<double, roomy>,
+                         persistent_kernel<float, dense>, persistent_kernel<double, dense>, epoch_blocks,
                          ", and " + std::to_string(epoch_blocks) + " that run the epochs");
     }
-    residency halo_blocks() const override {
-        return available("--halo", std::min(resident_blocks(halo_kernel<float>), resident_blocks(halo_kernel<double>)),
-                         exchange_blocks, ", and " + std::to_string(exchange_blocks) + " that begins exchanges");
+    residency halo_blocks(std::int64_t bytes) const override {
+        return available("--halo", bytes, halo_kernel<float, roomy>, halo_kernel<double, roomy>,
+                         halo_kernel<float, dense>, halo_kernel<double, dense>, exchange_blocks,
+                         ", and " + std::to_string(exchange_blocks) + " that begins exchanges");
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
-    void launch(const persistent<float> &s, int blocks) override {
-        launch_resident(persistent_kernel<float>, s, blocks + epoch_blocks);
-    }
-    void launch(const persistent<double> &s, int blocks) override {
-        launch_resident(persistent_kernel<double>, s, blocks + epoch_blocks);
-    }
-    void launch(const halo_step<float> &s, int blocks) override {
-        launch_resident(halo_kernel<float>, s, blocks + exchange_blocks);
-    }
-    void launch(const halo_step<double> &s, int blocks) override {
-        launch_resident(halo_kernel<double>, s, blocks + exchange_blocks);
-    }
+    void launch(const persistent<float> &s, const residency &by) override { run(s, by); }
+    void launch(const persistent<double> &s, const residency &by) override { run(s, by); }
+    void launch(const halo_step<float> &s, const residency &by) override { run(s, by); }
+    void launch(const halo_step<double> &s, const residency &by) override { run(s, by); }
 
     CUstream_st *stream() const override { return stream_; }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }
@@ -132,16 +125,23 @@ private:
         return occupancy.blocks;
     }
 
-    // The blocks of a kernel of which `resident` fit at once, `others` for other work: those that were asked for, or all.
-    residency available(const char *option, int resident, int others, const std::string &beside) const {
+    // The blocks of a kernel, `others` of them for other work: those that were asked for, or as many as fit at once.
+    template <class Float, class Double>
+    residency available(const char *option, std::int64_t bytes, Float *roomy_float, Double *roomy_double,
+                        Float *dense_float, Double *dense_double, int others, const std::string &beside) const {
+        const bool in_cache = bytes <= cache_bytes() * 3 / 2;
+        const int resident = std::min(resident_blocks(in_cache ? roomy_float : dense_float),
+                                      resident_blocks(in_cache ? roomy_double : dense_double));
         if (chosen_ + others > resident)
             throw std::invalid_argument(std::string(option) + ": " + std::to_string(chosen_) + " blocks of " +
                                         std::to_string(threads_) + " threads" + beside + "; at most " +
                                         std::to_string(resident) + " are resident on this GPU at the same time");
-        int multiprocessors = 0;
-        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_),
-              "cudaDeviceGetAttribute");
-        return {chosen_ ? chosen_ : resident - others, multiprocessors};
+        return {chosen_ ? chosen_ : resident - others, threads_ / lanes, in_cache};
+    }
+    std::int64_t cache_bytes() const {
+        int bytes = 0;
+        check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device_), "cudaDeviceGetAttribute");
+        return bytes;
     }
 
     template <class Argument>
@@ -150,6 +150,17 @@ private:
         const mpix::launch_status launch = mpix::launch_cooperative(
             kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads_)), 0, stream_, s);
         if (!launch.ok()) throw std::runtime_error(launch.message);
+    }
+
+    template <class Real>
+    void run(const persistent<Real> &s, const residency &by) {
+        launch_resident(by.in_cache ? persistent_kernel<Real, roomy> : persistent_kernel<Real, dense>, s,
+                        by.blocks + epoch_blocks);
+    }
+    template <class Real>
+    void run(const halo_step<Real> &s, const residency &by) {
+        launch_resident(by.in_cache ? halo_kernel<Real, roomy> : halo_kernel<Real, dense>, s,
+                        by.blocks + exchange_blocks);
     }
 
     template <class Real>

@@ -237,6 +237,14 @@ double iterate_in_stream(const options &opt, const layout &where, executor &devi
 }
 
 // The bricks of a persistent kernel, the same on all ranks: where faces meet, so do their tiles.
+// Two fields of the largest box.
+template <class Real>
+std::int64_t bytes_of_fields(const layout &where) {
+    std::int64_t bytes = 2 * sizeof(Real);
+    for (int axis = 0; axis < 3; ++axis) bytes *= (where.boxes.grid()[axis] - 1) / where.boxes.parts()[axis] + 1;
+    return bytes;
+}
+
 extent3 agreed_brick(const options &opt, const layout &where, const executor &device,
                      const std::array<bool, num_faces> &exchanged, const residency &available) {
     extent3 largest;  // box
@@ -245,7 +253,7 @@ extent3 agreed_brick(const options &opt, const layout &where, const executor &de
     if (mine[0] == 0) {
         const std::array<int, 2> base = device.brick_base(largest);
         mine = {std::min(base[0], largest[0]), std::min(base[1], largest[1]),
-                brick_depth(largest, exchanged, base[0], base[1], available)};
+                brick_depth(largest, exchanged, base, available)};
     }
     mpi_check(MPI_Allreduce(mine.data(), brick.data(), 3, MPI_INT, MPI_MIN, world), "MPI_Allreduce");
     return brick;
@@ -262,7 +270,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
         exchanged[f] = neighbours[f] >= 0;
     }
     residency available{};
-    agree_on(world, [&] { available = device.persistent_blocks(); });
+    agree_on(world, [&] { available = device.persistent_blocks(bytes_of_fields<Real>(where)); });
     const extent3 brick = agreed_brick(opt, where, device, exchanged, available);
     std::optional<persistent_box<Real>> all;
     agree_on(world, [&] { all.emplace(box, exchanged, wrapped, brick, opt.iterations); });
@@ -274,7 +282,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     print_in_order(faces.describe(where.rank), most_ranks_listed, world);
     mpi_check(MPI_Barrier(world), "MPI_Barrier");
     const double begin = MPI_Wtime();
-    all->launch(available.blocks);
+    all->launch(available);
     device.synchronize();
     double took = MPI_Wtime() - begin, slowest = 0;
     all->finish();
@@ -291,11 +299,10 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
 // The same on mpix's halo exchange. What communicates is all here and in jacobi_on_halo.
 template <class Real>
 double iterate_on_halo(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
-    std::array<bool, num_faces> exchanged;
-    for (int f = 0; f < num_faces; ++f) exchanged[f] = neighbours_of(opt, where)[f] >= 0;
     residency available{};
-    agree_on(world, [&] { available = device.halo_blocks(); });
-    const extent3 brick = agreed_brick(opt, where, device, exchanged, available), &extent = where.boxes.grid();
+    agree_on(world, [&] { available = device.halo_blocks(bytes_of_fields<Real>(where)); });
+    // Faces are no work of bricks here.
+    const extent3 brick = agreed_brick(opt, where, device, {}, available), &extent = where.boxes.grid();
     std::optional<halo_fields<Real>> fields;
     agree_on(world, [&] { fields.emplace(box); });
 
@@ -311,7 +318,8 @@ double iterate_on_halo(const options &opt, const layout &where, executor &device
     const halo::device_exchange in_kernel = faces.start(opt.iterations);
     mpi_check(MPI_Barrier(world), "MPI_Barrier");
     const double begin = MPI_Wtime();
-    device.launch(fields->kernel(in_kernel, where.my_cells().begin), std::min(available.blocks, in_kernel.tiles()));
+    available.blocks = std::min(available.blocks, in_kernel.tiles());
+    device.launch(fields->kernel(in_kernel, where.my_cells().begin), available);
     device.synchronize();
     double took = MPI_Wtime() - begin, slowest = 0;
     faces.finish();  // throws what a call in the kernel has returned

@@ -2,12 +2,12 @@
 //
 // All iterations of one box in one launch: the body of a persistent kernel, for CUDA blocks and for host threads alike.
 //
-// The box is cut into bricks. In each iteration the blocks
+// The box is cut into bricks. In each iteration
 //
-//   1. compute the cells on exchanged faces, a brick's at a time, as soon as its tiles of ghost cells have come, and send
-//      them;
-//   2. compute the rest of all bricks, for which they wait for no other rank;
-//   3. wait for each other at a barrier.
+//   1. some blocks compute the cells on exchanged faces, a brick's at a time, as soon as its tiles of ghost cells have
+//      come, and send them;
+//   2. the others compute the rest of all bricks, for which they wait for no other rank (or all blocks do both);
+//   3. all blocks wait for each other at a barrier.
 //
 // There are two fields, of which an iteration reads one and writes the other. Along an axis on which the box is its own
 // neighbour, whoever computes a cell at one end stores it as a ghost cell at the other end, too.
@@ -27,11 +27,13 @@
 #include <cuda/atomic>
 #else
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <thread>
 #endif
 
-// Calls of mpix need more registers than the cells. In a function of their own they leave them to the cells.
+// What a block does rarely is apart, so that the code of an iteration lies together in the instruction cache, and needs few
+// registers.
 #ifdef __CUDACC__
 #define JACOBI3D_APART __device__ __noinline__
 #else
@@ -64,6 +66,7 @@ struct persistent {
     brick_grid bricks;
     const int *on_faces;  // the bricks on exchanged faces
     int on_faces_count;
+    int face_blocks;  // the first blocks, which take them; the others take the rest. If it is all blocks, they take both.
     // Arrivals at the barrier, of all iterations together (modulo 2^32). Each block adds 1 with release; whoever waits loads
     // with acquire.
     unsigned *arrivals;
@@ -91,11 +94,12 @@ struct brick {
 
 // A brick's side on an exchanged face, as rows of cells; offsets in cells.
 struct brick_side {
-    int across, along;                            // cells in a row, and rows
-    std::int64_t first, step_across, step_along;  // in a field, from cell (0, 0, 0) of it on
-    int tile;                                     // its number on the face
-    int tile_width;                               // cells of a row in the tile
-    std::int64_t tile_begin;                      // where it begins in the face's tiles
+    int across, along;            // cells in a row, and rows
+    std::int64_t first;           // in a field, from cell (0, 0, 0) of it on
+    int step_across, step_along;  // in a field
+    int tile;                     // its number on the face
+    int tile_width;               // cells of a row in the tile
+    std::int64_t tile_begin;      // where it begins in the face's tiles
 };
 
 // A brick on exchanged faces, whose sides there are one item of work.
@@ -107,7 +111,7 @@ struct face_brick {
 // A block's own memory: what it needs in each iteration, where it would otherwise wait for the GPU's memory.
 template <class Real>
 struct block_memory {
-    static constexpr int kept = 3;
+    static constexpr int kept = 8;
 
     persistent<Real> all;
     brick rest;              // its first brick of step 2
@@ -130,6 +134,7 @@ JACOBI3D_FN T acquire(T *at) {
 }
 JACOBI3D_FN bool is_set(int *at) { return word<int>(*at).load(cuda::memory_order_relaxed) != 0; }
 JACOBI3D_FN void pause(unsigned) {}
+__device__ __forceinline__ int lowest_bit(unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; }
 #else
 JACOBI3D_FN void release(int *at, int value) { std::atomic_ref<int>(*at).store(value, std::memory_order_release); }
 JACOBI3D_FN void count_one(unsigned *at) { std::atomic_ref<unsigned>(*at).fetch_add(1, std::memory_order_release); }
@@ -138,6 +143,7 @@ JACOBI3D_FN T acquire(T *at) {
     return std::atomic_ref<T>(*at).load(std::memory_order_acquire);
 }
 JACOBI3D_FN bool is_set(int *at) { return std::atomic_ref<int>(*at).load(std::memory_order_relaxed) != 0; }
+JACOBI3D_FN int lowest_bit(unsigned bits) { return std::countr_zero(bits); }
 // Whoever is waited for may need this core.
 JACOBI3D_FN void pause(unsigned looks) {
     if (looks < 1000)
@@ -185,8 +191,8 @@ JACOBI3D_FN brick_side side_of(const persistent<Real> &s, const brick &b, int si
     r.along = side < 4 ? c.z1 - c.z0 : c.y1 - c.y0;
     const int x = side == 1 ? c.x1 - 1 : c.x0, y = side == 3 ? c.y1 - 1 : c.y0, z = side == 5 ? c.z1 - 1 : c.z0;
     r.first = z * s.plane + y * s.width + x;
-    r.step_across = side < 2 ? s.width : 1;
-    r.step_along = side < 4 ? s.plane : s.width;
+    r.step_across = side < 2 ? static_cast<int>(s.width) : 1;
+    r.step_along = static_cast<int>(side < 4 ? s.plane : s.width);
     r.tile = side < 2   ? b.at[2] * count[1] + b.at[1]
              : side < 4 ? b.at[2] * count[0] + b.at[0]
                         : b.at[1] * count[0] + b.at[0];
@@ -228,11 +234,11 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
     const Real *const now = s.fields[t % 2] + r.first, *const ghost = from[side].ghost + r.tile_begin;
     Real *const next = s.fields[(t + 1) % 2] + r.first;
     Real *const to = s.messages[(t + 1) % message_sets][side].send + r.tile_begin;
-    const std::int64_t width = s.width, plane = s.plane;
+    const int width = static_cast<int>(s.width), plane = static_cast<int>(s.plane);
     const Real rate = s.rate;
     const unsigned other_sides = b.sides & ~(1u << side);
     for_side<Lanes>(block, r, [&](int at, int row) {
-        const std::int64_t cell = at * r.step_across + row * r.step_along;
+        const std::int64_t cell = at * r.step_across + std::int64_t{row} * r.step_along;
         const int in_tile = row * r.tile_width + at;
         // All six neighbours are loaded from the field, without a choice of address, so that all loads are under way
         // together; that beyond the side, which is not valid there, is then replaced by the ghost cell. No read-only cache:
@@ -276,34 +282,38 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
 
 // Copies the cells of the side, before iteration 0, to where they are sent from.
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void pack_side(const Block &block, const persistent<Real> &s, const brick_side &r, int side) {
+JACOBI3D_APART void pack_side(const Block &block, const persistent<Real> &s, const brick_side &r, int side) {
     const Real *const from = s.fields[0] + r.first;
     Real *const to = s.messages[0][side].send + r.tile_begin;
     for_side<Lanes>(block, r, [&](int at, int row) {
-        to[row * r.tile_width + at] = from[at * r.step_across + row * r.step_along];
+        to[row * r.tile_width + at] = from[at * r.step_across + std::int64_t{row} * r.step_along];
     });
 }
 
 // The handles of a set are prepared in its first two epochs (in the first one, prepare_* may find nothing), and advanced
 // by follow_epochs afterwards. All threads of the block call; the leader stores the handle, between barriers.
 template <class Real, class Block>
+JACOBI3D_APART void prepare_receive(const Block &block, block_memory<Real> &own, int set, int side) {
+    const mpix::prepared_receive prepared = mpix::prepare_receive(block, own.all.messages[set][side].recv_request);
+    if (block.thread_rank() == 0) own.receives[set][side] = prepared;
+    block.sync();
+}
+template <class Real, class Block>
+JACOBI3D_APART void prepare_send(const Block &block, block_memory<Real> &own, int set, int side) {
+    const mpix::prepared_send prepared = mpix::prepare_send(block, own.all.messages[set][side].send_request);
+    if (block.thread_rank() == 0) own.sends[set][side] = prepared;
+    block.sync();
+}
+template <class Real, class Block>
 JACOBI3D_FN int await_tile(const Block &block, block_memory<Real> &own, int side, int tile, int m) {
     const int set = m % message_sets;
-    if (m < 2 * message_sets) {
-        const mpix::prepared_receive prepared = mpix::prepare_receive(block, own.all.messages[set][side].recv_request);
-        if (block.thread_rank() == 0) own.receives[set][side] = prepared;
-        block.sync();
-    }
+    if (m < 2 * message_sets) prepare_receive(block, own, set, side);
     return mpix::wait_arrived(block, own.receives[set][side], tile);
 }
 template <class Real, class Block>
 JACOBI3D_FN int send_tile(const Block &block, block_memory<Real> &own, int side, int tile, int m) {
     const int set = m % message_sets;
-    if (m < 2 * message_sets) {
-        const mpix::prepared_send prepared = mpix::prepare_send(block, own.all.messages[set][side].send_request);
-        if (block.thread_rank() == 0) own.sends[set][side] = prepared;
-        block.sync();
-    }
+    if (m < 2 * message_sets) prepare_send(block, own, set, side);
     return mpix::pready(block, tile, own.sends[set][side]);
 }
 // After iteration t, by one thread between two barriers of the block. Message t has been read, and t + 1 sent, so their
@@ -318,23 +328,29 @@ JACOBI3D_FN void follow_epochs(block_memory<Real> &own, int t) {
     }
 }
 
-// Step 1 for one brick, of iteration t; of -1, sends message 0 only. False: there was a failure. The same for all
-// threads of the block.
-template <int Lanes, class Real, class Block>
-JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int t) {
-    const unsigned sides = on_faces.where.sides;
-    bool good = true;
+// Waits for message m's tiles of ghost cells beside one brick. False: there was a failure. The same for all threads of the
+// block.
+template <class Real, class Block>
+JACOBI3D_FN bool await_sides(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int m) {
 #ifdef __CUDACC__
 #pragma unroll 1  // one copy of the wait's code
 #endif
-    for (int f = 0; f < 6 && t >= 0; ++f)
-        if (sides >> f & 1) good = good && await_tile(block, own, f, on_faces.sides[f].tile, t) == MPI_SUCCESS;
-    if (!good) return false;
+    for (unsigned left = on_faces.where.sides; left != 0; left &= left - 1) {
+        const int f = lowest_bit(left);
+        if (await_tile(block, own, f, on_faces.sides[f].tile, m) != MPI_SUCCESS) return false;
+    }
+    return true;
+}
+
+// Step 1 for one brick, of iteration t, whose ghost cells have come; of -1, sends message 0 only. Otherwise as above.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN bool do_sides(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int t) {
+    bool good = true;
 #ifdef __CUDACC__
 #pragma unroll 1
 #endif
-    for (int f = 0; f < 6; ++f) {
-        if ((sides >> f & 1) == 0) continue;
+    for (unsigned left = on_faces.where.sides; left != 0; left &= left - 1) {
+        const int f = lowest_bit(left);
         if (t < 0)
             pack_side<Lanes>(block, own.all, on_faces.sides[f], f);
         else
@@ -346,6 +362,16 @@ JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, const 
             block.sync();  // two sides have the cells of their edge between them
     }
     return good;
+}
+
+// The same two in functions of their own: where registers are few, these leave them to the cells of step 2.
+template <class Real, class Block>
+JACOBI3D_APART bool await_sides_apart(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int m) {
+    return await_sides(block, own, on_faces, m);
+}
+template <int Lanes, class Real, class Block>
+JACOBI3D_APART bool do_sides_apart(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int t) {
+    return do_sides<Lanes>(block, own, on_faces, t);
 }
 
 // The cells of a brick that are on none of its exchanged sides.
@@ -369,16 +395,20 @@ JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const bri
             [&](int x, int y, int z, Real *cell, Real value) { store_wrapped(s, b.wrapped, cell, x, y, z, value); });
 }
 
-// Step 3, after iteration t. Behind it a block may read what any block has written.
+// Step 3, after iteration t, in two parts. Behind the second one a block may read what any block has written.
 template <class Real, class Block>
-JACOBI3D_FN void grid_barrier(const Block &block, const persistent<Real> &s, int blocks, int t, block_memory<Real> &own,
-                              bool sends) {
+JACOBI3D_FN void arrive_at_barrier(const Block &block, const persistent<Real> &s) {
     const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
     block.sync();  // the thread that counts releases what all have written, and read
-    if (rank == 0) {
-        count_one(s.arrivals);
-        await_iteration(s, blocks, t);
-    }
+    // Its release waits for that thread's own stores, so it is one of the last but one warp: the first ones have stored to
+    // another GPU, and the last thread to the host (tell_taken).
+    if (rank == (threads > 64 ? threads - 33 : 0)) count_one(s.arrivals);
+}
+template <class Real, class Block>
+JACOBI3D_FN void wait_at_barrier(const Block &block, const persistent<Real> &s, int blocks, int t,
+                                 block_memory<Real> &own, bool sends) {
+    const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
+    if (rank == (threads > 64 ? threads - 33 : 0)) await_iteration(s, blocks, t);
     // By another warp, if there is one: that the next iteration's message may be filled.
     if (rank == least(32, threads - 1) && sends) {
         follow_epochs(own, t);
@@ -387,27 +417,35 @@ JACOBI3D_FN void grid_barrier(const Block &block, const persistent<Real> &s, int
     block.sync();
 }
 
-// All that block `block_index` of `blocks` does. Of an iteration it has the items of numbers block_index, block_index +
-// blocks, ...: first come the bricks on faces, with their sides there, then the rest of all bricks.
-template <int Lanes, class Real, class Block>
+// All that block `block_index` of `blocks` does. Where blocks take both, the items of an iteration are first the bricks on
+// faces, with their sides there, then the rest of all bricks; and the block has those of numbers block_index, block_index +
+// blocks, ...
+template <int Lanes, bool Apart, class Real, class Block>
 JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const persistent<Real> &s,
                          block_memory<Real> &own) {
-    const int faces = s.on_faces_count, items = faces + s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
-    const int my_faces = block_index < faces ? (faces - block_index - 1) / blocks + 1 : 0;
-    const int first_rest = block_index + my_faces * blocks;
+    const int faces = s.on_faces_count, bricks = s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
+    const bool both = s.face_blocks == blocks;
+    const int my_faces = block_index < least(faces, s.face_blocks) ? (faces - block_index - 1) / s.face_blocks + 1 : 0;
+    // The block's bricks of step 2.
+    const int first_rest = both                          ? block_index + my_faces * blocks - faces
+                           : block_index < s.face_blocks ? bricks
+                                                         : block_index - s.face_blocks;
+    const int stride = both ? blocks : blocks - s.face_blocks;
     const bool leader = block.thread_rank() == 0, sends = my_faces > 0;
     const auto find_face_brick = [&](int k, face_brick &found) {
-        found.where = brick_of(s, s.on_faces[block_index + k * blocks]);
-        for (int f = 0; f < 6; ++f) found.sides[f] = side_of(s, found.where, f);
+        found.where = brick_of(s, s.on_faces[block_index + k * s.face_blocks]);
+        for (unsigned left = found.where.sides; left != 0; left &= left - 1)
+            found.sides[lowest_bit(left)] = side_of(s, found.where, lowest_bit(left));
     };
     constexpr int kept = block_memory<Real>::kept;
     if (leader) {
         own.all = s;
-        if (first_rest < items) own.rest = brick_of(s, first_rest - faces);
+        if (first_rest < bricks) own.rest = brick_of(s, first_rest);
         for (int k = 0; k < my_faces && k < kept; ++k) find_face_brick(k, own.faces[k]);
     }
     block.sync();
-    for (int t = -1; t < s.iterations && s.iterations > 0; ++t) {
+    // `step` for the block's bricks on faces, until one fails.
+    const auto all_faces = [&](const auto &step) {
         bool good = true;
         for (int k = 0; k < my_faces && good; ++k) {
             face_brick &next = own.faces[least(k, kept - 1)];
@@ -416,16 +454,29 @@ JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const 
                 if (leader) find_face_brick(k, next);
                 block.sync();
             }
-            good = do_faces<Lanes>(block, own, next, t);
+            good = step(next);
         }
+        return good;
+    };
+    for (int t = -1; t < s.iterations; ++t) {
+        const auto await_next = [&](const face_brick &on_faces) {
+            return Apart ? await_sides_apart(block, own, on_faces, t + 1) : await_sides(block, own, on_faces, t + 1);
+        };
+        bool good = all_faces([&](const face_brick &on_faces) {
+            return Apart ? do_sides_apart<Lanes>(block, own, on_faces, t) : do_sides<Lanes>(block, own, on_faces, t);
+        });
+        for (int i = t < 0 ? bricks : first_rest; i < bricks; i += stride)
+            update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i), t);
+        if (t + 1 == s.iterations) break;
+        // While other blocks have not come to the barrier, the next message's tiles may: the neighbour sends them before it
+        // comes to its own.
+        if (t >= 0) arrive_at_barrier(block, s);
+        good = good && all_faces(await_next);
         if (!good) {  // whoever waits for this block is told
             if (leader) release(s.failed, 1);
             return;
         }
-        if (t < 0) continue;
-        for (int i = first_rest; i < items; i += blocks)
-            update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i - faces), t);
-        if (t + 1 < s.iterations) grid_barrier(block, s, blocks, t, own, sends);
+        if (t >= 0) wait_at_barrier(block, s, blocks, t, own, sends);
     }
 }
 
@@ -463,12 +514,14 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
  * After an error the block that has seen it sets `failed` and returns. The others wait at no barrier from then on, compute
  * wrong cells, and return at the end or when a call of theirs fails, too; a wait for a tile that never comes lasts
  * MPIX_STALL_SECONDS. The host must not use the fields.
+ *
+ * Apart: the code of step 1 is a function of its own.
  */
-template <int Lanes, class Real, class Block>
+template <int Lanes, bool Apart = false, class Real, class Block>
 JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int epoch_blocks,
                                    const persistent<Real> &s, block_memory<Real> &own) {
     if (block_index < blocks)
-        detail::iterate<Lanes>(block, block_index, blocks, s, own);
+        detail::iterate<Lanes, Apart>(block, block_index, blocks, s, own);
     else if (s.request_count != 0)
         detail::run_epochs(block, s, blocks, block_index - blocks, epoch_blocks);
 }

@@ -21,7 +21,7 @@ public:
     /** `box` has its initial cells. Beyond face f lies another box, if exchanged[f]; or this one, if wrapped[f]. */
     persistent_box(subdomain<Real> &box, const std::array<bool, num_faces> &exchanged,
                    const std::array<bool, num_faces> &wrapped, const extent3 &brick, int iterations)
-        : box_(box) {
+        : box_(box), exchanged_(exchanged) {
         const extent3 &size = box.size();
         kernel_.nx = size[0];
         kernel_.ny = size[1];
@@ -70,7 +70,12 @@ public:
     Real *ghost(int set, int f) { return ghosts_[set][f].data(); }
 
     /** All iterations, by at most so many blocks. */
-    void launch(int blocks) { box_.where().launch(kernel_, blocks_of(blocks)); }
+    void launch(const residency &available) {
+        residency by = available;
+        by.blocks = blocks_of(available.blocks);
+        kernel_.face_blocks = blocks_for_faces(kernel_.bricks, exchanged_, by);
+        box_.where().launch(kernel_, by);
+    }
     /** More have nothing to do. */
     int blocks_of(int most) const { return std::min(most, kernel_.bricks.bricks() + kernel_.on_faces_count); }
     /** The subdomain then has the result as its current field. */
@@ -129,6 +134,7 @@ private:
     }
 
     subdomain<Real> &box_;
+    std::array<bool, num_faces> exchanged_;
     persistent<Real> kernel_ = {};
     device_array<Real> fields_[2];
     device_array<int> on_faces_, words_;

@@ -339,7 +339,7 @@ void test_steps() {
 void test_bricks() {
     for (const extent3 &box : {extent3{1, 1, 1}, {7, 11, 13}, {40, 3, 2}, {64, 64, 32}, {512, 512, 512}})
         for (const int blocks : {1, 3, 131, 527}) {
-            const int depth = brick_depth(box, {}, 32, 8, {blocks, blocks});
+            const int depth = brick_depth(box, {}, {32, 8}, {blocks, 8, false});
             check(depth >= 1 && depth <= box[2], "depth of bricks");
             const brick_grid g = cut_box(box, {32, 8, depth});
             for (int axis = 0; axis < 3; ++axis)
@@ -354,14 +354,24 @@ void test_bricks() {
                 check(z == 0 || z == g.count[2] - 1, "a brick on a face");
             }
         }
-    // At a face not so many that their sides slow each other down, and not so few that the cells take longer.
+    // At a face not so many that their sides slow each other down, and not so few that the cells take longer. In the cache
+    // the blocks for faces have nothing else.
     const std::array<bool, num_faces> upper = {false, false, false, false, false, true};
     for (const extent3 &box : {extent3{64, 64, 32}, {128, 128, 64}, {256, 256, 128}}) {
-        const int depth = brick_depth(box, upper, 32, 8, {524, 132});
+        const residency available = {box[2] < 128 ? 260 : 524, 8, box[2] < 128};
+        const int depth = brick_depth(box, upper, {32, 8}, available);
         check(depth >= box[2] / 8 && depth <= box[2], "depth of bricks at a face");
+        const brick_grid g = cut_box(box, {32, 8, depth});
+        const int for_faces = blocks_for_faces(g, upper, available);
+        check(available.in_cache ? for_faces >= 1 && for_faces <= g.tiles(5) : for_faces == available.blocks,
+              "blocks for faces");
     }
+    const brick_grid bricks = cut_box({64, 64, 64}, {32, 8, 8});
+    check(blocks_for_faces(bricks, {}, {260, 8, true}) == 260, "no faces: all blocks");
+    check(blocks_for_faces(bricks, upper, {1, 8, true}) == 1, "one block has both");
+    check(blocks_for_faces(bricks, upper, {260, 8, true}) == 16, "a block for each side");
     // One brick for each of almost all blocks, where that is possible.
-    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, {}, 32, 8, {527, 132})}).bricks() == 512,
+    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, {}, {32, 8}, {527, 8, false})}).bricks() == 512,
           "256x256x128");
     check(contains(thrown_by([] { cut_box({1000000, 1000000, 1}, {1, 1, 1}); }), "do not suit"), "too many bricks");
     check(contains(thrown_by([] { check_layer(1 << 29, 4); }),
@@ -387,7 +397,7 @@ void test_persistent(const extent3 &grid, const std::array<bool, 3> &periodic, c
     box.load(initial);
     persistent_box<Real> all(box, {}, wrapped, brick, iterations);
     if (Lanes == 1) {
-        all.launch(blocks);
+        all.launch({blocks, 1, false});
     } else {
         std::vector<block_memory<Real>> own(static_cast<std::size_t>(blocks + 1));
         mpix::host_launch(blocks + 1, threads, [&](const mpix::host_group &block) {
