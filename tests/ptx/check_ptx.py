@@ -148,11 +148,11 @@ CONTAINS.update({
     # epoch, a barrier. Or as a list, and then the handle is of the new epoch, behind the barrier of start: open, and all members
     # have seen it; its number.
     "way_next_send": [[BLOCK_SYNC, PEEK, "ld.acquire.gpu.global.u64", ALL, "atom.relaxed.gpu.global.max.u64",
-                       *4 * ["st.relaxed.sys.global.u64"], BLOCK_SYNC],
-                      [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [LINE_IN, PEEK, ALL]],
+                       *4 * ["st.relaxed.sys.global.u64"], BLOCK_SYNC]],
+    "next_longer_apart<1,0>": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [LINE_IN, PEEK, ALL]],
     "way_next_receive": [[PEEK, ACQUIRE, ALL, "atom.relaxed.gpu.global.max.u64", *3 * ["st.relaxed.sys.global.u64"],
-                          BLOCK_SYNC, FENCE],
-                         [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
+                          BLOCK_SYNC, FENCE]],
+    "next_longer_apart<0,1>": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
 })
 # Halo exchanges. That next() has begun the exchange, acquired, at once or after some looks, between which comes whether a call has
 # failed; for all. (Pready and wait_arrived are in functions of their own, and are checked above.)
@@ -182,6 +182,7 @@ FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
          "way_inline_send": [(ALL, re.escape(LINE_OUT))],
          # The end of the epoch, for all, before the start of the next.
          "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))],
+         "next_longer_apart<0,1>": [(ALL, re.escape(FENCE))],
          "size_halo_next_block": [(ALL, re.escape(FENCE)), (ALL, r"st\.release\.gpu")]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
@@ -205,15 +206,17 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
 
 
 def bodies_of(ptx):
-    """The lines of each kernel; and of each function of mpix::detail that is not inlined, by its own name: of those for groups, as
-    blocks have it."""
+    """The lines of each kernel; and of each function of mpix::detail that is not inlined, by its own name, with two truth values as
+    template arguments if it has them: of those for groups, as blocks have it."""
     found = {}
     for entry in re.finditer(r"\.(?:entry|func)\s+(?:\([^()]*\)\s*)?(\w+)\s*\([^()]*\)\s*\n\{(.*?)\n\}", ptx, re.S):
         name = entry.group(1)
         if own := re.match(r"_ZN4mpix6detail(\d+)(\w+)", name):
             if "cooperative_groups" in name and "thread_blockE" not in name:
                 continue
-            name = own.group(2)[:int(own.group(1))]
+            length = int(own.group(1))
+            values = re.match(r"ILb([01])ELb([01])E", own.group(2)[length:])
+            name = own.group(2)[:length] + (f"<{values.group(1)},{values.group(2)}>" if values else "")
         found[name] = entry.group(2).splitlines()
     return found
 

@@ -311,6 +311,35 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 #endif
 }
 
+namespace detail {
+
+// What a call returns, and the handles after it.
+struct next_handles {
+    int code;
+    prepared_send send;
+    prepared_receive receive;
+};
+
+// next_epoch of a send, a receive, or one of each, where next_known says no. Nothing begins unless all are over. Apart, as
+// wait_longer_apart is; the handles go in and out as copies, so that the caller's may stay in registers.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <bool Send, bool Receive, class Group>
+MPIX_APART_FN next_handles next_longer_apart(const Group group, next_handles all, uint64_t timeout_ns) {
+    uint64_t begun;
+    all.code = next_all(
+        group, int{Send} + int{Receive},
+        [&all](int i) { return Send && i == 0 ? all.send.request : all.receive.request; }, timeout_ns, &begun);
+    if (all.code == MPI_SUCCESS) {
+        if (Send) refresh(group, all.send, begun);
+        if (Receive) refresh(group, all.receive, begun);
+    }
+    return all;
+}
+
+}  // namespace detail
+
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -319,11 +348,9 @@ MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     if (detail::next_known(group, &send, nullptr)) return MPI_SUCCESS;
 #endif
-    uint64_t begun;
-    const int code = detail::next_all(
-        group, 1, [preq = send.request](int) { return preq; }, timeout_ns, &begun);
-    if (code == MPI_SUCCESS) detail::refresh(group, send, begun);
-    return code;
+    const detail::next_handles now = detail::next_longer_apart<true, false>(group, {MPI_SUCCESS, send, {}}, timeout_ns);
+    send = now.send;
+    return now.code;
 }
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -333,11 +360,10 @@ MPIX_FN int next_epoch(const Group &group, prepared_receive &receive, uint64_t t
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     if (detail::next_known(group, nullptr, &receive)) return MPI_SUCCESS;
 #endif
-    uint64_t begun;
-    const int code = detail::next_all(
-        group, 1, [preq = receive.request](int) { return preq; }, timeout_ns, &begun);
-    if (code == MPI_SUCCESS) detail::refresh(group, receive, begun);
-    return code;
+    const detail::next_handles now =
+        detail::next_longer_apart<false, true>(group, {MPI_SUCCESS, {}, receive}, timeout_ns);
+    receive = now.receive;
+    return now.code;
 }
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -347,16 +373,11 @@ MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     if (detail::next_known(group, &send, &receive)) return MPI_SUCCESS;
 #endif
-    // Nothing begins unless both are over.
-    uint64_t begun;
-    const int code = detail::next_all(
-        group, 2, [preq = send.request, other = receive.request](int i) { return i == 0 ? preq : other; }, timeout_ns,
-        &begun);
-    if (code == MPI_SUCCESS) {
-        detail::refresh(group, send, begun);
-        detail::refresh(group, receive, begun);
-    }
-    return code;
+    const detail::next_handles now =
+        detail::next_longer_apart<true, true>(group, {MPI_SUCCESS, send, receive}, timeout_ns);
+    send = now.send;
+    receive = now.receive;
+    return now.code;
 }
 
 }  // namespace mpix
