@@ -25,6 +25,7 @@
 
 #include "transport/backends.h"
 #include "transport/cuda_ipc/ipc_mappings.h"
+#include "transport/cuda_ipc/posted_words.h"
 #include "transport/cuda_ipc/user_memory.h"
 #include "transport/cuda_ipc/vmm_memory.h"
 #include "transport/free_ranges.h"
@@ -45,13 +46,6 @@ struct view {
 // Page-locked memory by which a device copies to itself, a piece at a time in the order of its stream. Never freed, as
 // below.
 constexpr std::uint64_t bounce_bytes = 256 << 10;
-
-// Words on their way to a device. Never freed: cudaFreeHost would wait for the user's kernels.
-struct posted_words {
-    static constexpr std::size_t room = 4096;
-    std::uint64_t *words = nullptr;
-    std::size_t next = 0;
-};
 
 constexpr std::uint64_t alignment = 256;
 constexpr std::uint64_t slab_unit = 2u << 20;  // what cudaMalloc rounds to anyway
@@ -288,25 +282,16 @@ public:
         const std::lock_guard lock(posting_);
         posted_words &posted = posted_[device];
         if (status bad = allocate_words(posted); !bad.ok()) return bad;
-        auto *at = static_cast<std::uint64_t *>(to);
-        while (count != 0) {
-            // All around: the copies of the last time have to be done.
-            if (posted.next == posted_words::room) {
-                if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess)
-                    return cuda_error("cudaStreamSynchronize", error);
-                posted.next = 0;
-            }
-            const std::uint64_t n = std::min<std::uint64_t>(count, posted_words::room - posted.next);
-            std::uint64_t *const words = &posted.words[posted.next];
-            std::fill_n(words, n, value);
-            posted.next += n;
-            if (const cudaError_t error = cudaMemcpyAsync(at, words, n * sizeof value, cudaMemcpyDefault, stream);
-                error != cudaSuccess)
-                return cuda_error("cudaMemcpyAsync", error);
-            at += n;
-            count -= n;
-        }
-        return {};
+        return posted.post(
+            static_cast<std::uint64_t *>(to), value, count,
+            [&](std::uint64_t *at, const std::uint64_t *words, std::uint64_t n) {
+                const cudaError_t error = cudaMemcpyAsync(at, words, n * sizeof value, cudaMemcpyDefault, stream);
+                return error == cudaSuccess ? status{} : cuda_error("cudaMemcpyAsync", error);
+            },
+            [&] {
+                const cudaError_t error = cudaStreamSynchronize(stream);
+                return error == cudaSuccess ? status{} : cuda_error("cudaStreamSynchronize", error);
+            });
     }
     status flush_words(int device) override {
         const device_scope scope(device);
@@ -436,13 +421,14 @@ private:
         return {};
     }
 
+    // Never freed: cudaFreeHost would wait for the user's kernels.
     static status allocate_words(posted_words &posted) {
-        if (posted.words != nullptr) return {};
+        if (posted.has_memory()) return {};
         void *words = nullptr;
         const cudaError_t error =
-            cudaHostAlloc(&words, posted_words::room * sizeof *posted.words, cudaHostAllocPortable);
+            cudaHostAlloc(&words, posted_words::room * sizeof(std::uint64_t), cudaHostAllocPortable);
         if (error != cudaSuccess) return cuda_error("no page-locked memory: cudaHostAlloc", error);
-        posted.words = static_cast<std::uint64_t *>(words);
+        posted.use(static_cast<std::uint64_t *>(words));
         return {};
     }
 
