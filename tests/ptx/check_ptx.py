@@ -175,7 +175,7 @@ CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
     CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL],
                       [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
-                      ["atom.acq_rel.gpu.global.cas.b64", PEEK, ACQUIRE, ALL]]
+                      ["atom.acq_rel.gpu.global.cas.b64", ACQUIRE, ALL]]
 # On every way through a kernel the one comes before the other, wherever the compiler has put them.
 PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
@@ -202,7 +202,7 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
                   "size_halo_send_warp": 96, "size_halo_send_block": 124, "size_halo_wait_warp": 96,
-                  "size_halo_wait_block": 106, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
+                  "size_halo_wait_block": 108, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):

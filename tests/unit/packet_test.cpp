@@ -385,6 +385,40 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     CHECK(r.told[1] == 0);
 }
 
+// In a group of more than a warp, the last thread has the claim and no packet to look at.
+TEST_CASE("all threads of a large group hear the same of what is not to be taken at once") {
+    std::mt19937_64 random(Catch::rngSeed());
+    enum { by_flag, claimed, missing };
+    for (const bool known : {false, true})
+        for (const int what : {by_flag, claimed, missing}) {
+            const int threads = 33 + static_cast<int>(random() % 6);
+            CAPTURE(known, what, threads);
+            pair_of_requests r(2, 2, 16, 0, 0);
+            r.begin(2, random);
+            if (what == claimed)
+                CHECK(mpix::detail::store_small<false>(mpix::thread_group{}, r.send, 1, {}).epoch == 2);
+            if (what == by_flag) r.receive->flags[1] = 2;
+            r.receive->taken[1] = what == claimed ? 3 : 0;
+            mpix::detail::receive_state state{};
+            state.epoch = 2;
+            state.flags = r.receive->flags;
+            state.partitions = state.senders = 2;
+            state.told = r.told.data();
+            state.buffer = r.receive->buffer;
+            state.inline_buffer = r.receive->inline_buffer;
+            state.partition_bytes = 16;
+            std::atomic<int> there{0};
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                there += known ? mpix::detail::wait_inline_fast<true>(group, r.receive, 1, true, state)
+                               : mpix::detail::wait_inline_fast<false>(group, r.receive, 1, true, {});
+            });
+            CHECK(there == (what == by_flag ? threads : 0));
+            CHECK(r.receive->taken[1] == (what == claimed ? 3 : 2));
+            CHECK(r.untouched());
+            CHECK(r.told[1] == 0);
+        }
+}
+
 TEST_CASE("what came another way, what never comes, and what does not come in time") {
     std::mt19937_64 random(Catch::rngSeed());
     pair_of_requests r(1, 1, 24, 0, 0);

@@ -42,14 +42,15 @@ MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsi
 enum class sight { packets, flag, neither };
 
 // Waits for partition j, and takes it out unless it came with a flag. False: this way does not suit it, or it takes too
-// long; the caller then asks the slow way. `known` is used only if Known; it is of the handle's request.
+// long; the caller then asks the slow way. `known` is used only if Known; it is of the handle's request, and has an inline
+// buffer.
 template <bool Known, class Group>
 MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known) {
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
     // A handle has all that is needed, so nothing has to be looked up before the first look.
-    if (Known && (known.epoch == 0 || known.inline_buffer == nullptr || at >= known.senders)) return false;
+    if (Known && (known.epoch == 0 || at >= known.senders)) return false;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
     if (packets_of(bytes) - 1 >= each * threads) return false;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
@@ -128,7 +129,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     }
     // For another group to take, unless the partition is there.
     if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
-    if (busy && !looks) seen = load_relaxed(flags + at) >= epoch ? sight::flag : sight::neither;
+    if (!looks) seen = sight::flag;  // as far as it is concerned; the leader always looks
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     // pairs: A1, A3
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3

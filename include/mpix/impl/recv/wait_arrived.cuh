@@ -56,7 +56,8 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     const bool once = timeout_ns == 0;
     // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
     // some hundred microseconds.
-    const bool fast = !once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
+    const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
+                      waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
     if (fast) {
         if (wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
     } else if (Known) {

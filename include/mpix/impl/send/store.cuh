@@ -171,8 +171,8 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         const bool valid = static_cast<unsigned>(p) < partitions &&
                            (Known ? known.in_words : whole && in_words(buffer, bytes)) && packets - 1 < ahead * threads;
         const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
-        // All loads are under way together. Instead of a word that it does not have, a member loads the last one, or none
-        // if its warp has none: the last member has just waited for its claim.
+        // All loads are under way together. Instead of a word that it does not have, a member of a warp loads the last one. In
+        // a larger group it loads none: the last member has just waited for its claim.
         const auto load = [&](unsigned i) {
             return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
         };
