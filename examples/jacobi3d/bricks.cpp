@@ -41,15 +41,24 @@ std::int64_t rounds(std::int64_t pieces, std::int64_t blocks) { return (pieces +
 // The parts along z into which update_cells divides a brick that is so high along y.
 int parts_of(int high, int rows) { return std::max(1, rows / high); }
 
-// `layers`: of a brick, that one thread computes.
-division best_division(std::int64_t bricks, std::int64_t sides, std::int64_t layers, const residency &available) {
-    const std::int64_t of_side = available.in_cache ? side_in_cache : side, of_brick = layers + beside;
+// `count`: of bricks along each axis. `layers`: of a brick, that one thread computes.
+division best_division(const std::array<std::int64_t, 3> &count, const std::array<bool, num_faces> &exchanged,
+                       std::int64_t layers, const residency &available) {
+    const std::int64_t bricks = count[0] * count[1] * count[2];
+    std::int64_t inner = 1, most_sides = 0;  // bricks on no face; sides of a brick at a corner
+    for (int axis = 0; axis < 3; ++axis) {
+        const std::int64_t faces = std::int64_t{exchanged[2 * axis]} + exchanged[2 * axis + 1];
+        inner *= std::max<std::int64_t>(count[axis] - faces, 0);
+        most_sides += std::min<std::int64_t>(faces, count[axis] == 1 ? 2 : 1);
+    }
+    const std::int64_t on_faces = bricks - inner, of_brick = layers + beside,
+                       of_sides = most_sides * (available.in_cache ? side_in_cache : side);
     const int blocks = available.blocks;
-    division best{blocks, rounds(sides, blocks) * of_side + rounds(bricks, blocks) * of_brick};
+    division best{blocks, rounds(on_faces, blocks) * of_sides + rounds(bricks, blocks) * of_brick};
     // If the memory is busy with the others' cells, a side takes several times as long, and nothing is gained.
-    for (int for_faces = 1; available.in_cache && sides != 0 && for_faces < blocks; ++for_faces) {
+    for (int for_faces = 1; available.in_cache && for_faces < blocks && for_faces <= on_faces; ++for_faces) {
         const std::int64_t cost =
-            std::max(rounds(sides, for_faces) * of_side, rounds(bricks, blocks - for_faces) * of_brick);
+            std::max(rounds(on_faces, for_faces) * of_sides, rounds(bricks, blocks - for_faces) * of_brick);
         if (cost < best.cost) best = {for_faces, cost};
     }
     return best;
@@ -59,11 +68,10 @@ division best_division(std::int64_t bricks, std::int64_t sides, std::int64_t lay
 
 int blocks_for_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged,
                      const residency &available) {
-    std::int64_t sides = 0;
-    for (int f = 0; f < num_faces; ++f)
-        if (exchanged[f]) sides += bricks.tiles(f);
     const int parts = parts_of(bricks.size[1], available.rows);
-    return best_division(bricks.bricks(), sides, rounds(bricks.size[2], parts), available).for_faces;
+    return best_division({bricks.count[0], bricks.count[1], bricks.count[2]}, exchanged, rounds(bricks.size[2], parts),
+                         available)
+        .for_faces;
 }
 
 int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, const std::array<int, 2> &base,
@@ -71,17 +79,14 @@ int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged
     // What a thread loads at once; see march.
     constexpr int least_depth = 4;
     const std::int64_t along_x = rounds(box[0], base[0]), along_y = rounds(box[1], base[1]);
-    const auto faces_of = [&](int axis) { return std::int64_t{exchanged[2 * axis]} + exchanged[2 * axis + 1]; };
     const int parts = parts_of(std::min(base[1], box[1]), available.rows);
     int best = box[2];
     std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
     for (int layers = 1; layers <= box[2]; ++layers) {
         const int depth = (box[2] - 1) / layers + 1;
         if (depth < least_depth * parts && depth < box[2]) break;
-        const std::int64_t sides =
-            faces_of(0) * along_y * layers + faces_of(1) * along_x * layers + faces_of(2) * along_x * along_y;
         const std::int64_t cost =
-            best_division(along_x * along_y * layers, sides, rounds(depth, parts), available).cost;
+            best_division({along_x, along_y, layers}, exchanged, rounds(depth, parts), available).cost;
         if (cost < best_cost) {
             best_cost = cost;
             best = depth;

@@ -129,9 +129,11 @@ private:
     template <class Float, class Double>
     residency available(const char *option, std::int64_t bytes, Float *roomy_float, Double *roomy_double,
                         Float *dense_float, Double *dense_double, int others, const std::string &beside) const {
-        const bool in_cache = bytes <= cache_bytes() * 3 / 2;
-        const int resident = std::min(resident_blocks(in_cache ? roomy_float : dense_float),
-                                      resident_blocks(in_cache ? roomy_double : dense_double));
+        const int roomy_blocks = std::min(resident_blocks(roomy_float), resident_blocks(roomy_double));
+        // Measured: up to here the roomy kernels are the faster ones.
+        const bool in_cache = bytes <= cache_bytes() * 3 / 2 && chosen_ + others <= roomy_blocks;
+        const int resident =
+            in_cache ? roomy_blocks : std::min(resident_blocks(dense_float), resident_blocks(dense_double));
         if (chosen_ + others > resident)
             throw std::invalid_argument(std::string(option) + ": " + std::to_string(chosen_) + " blocks of " +
                                         std::to_string(threads_) + " threads" + beside + "; at most " +

@@ -236,7 +236,6 @@ double iterate_in_stream(const options &opt, const layout &where, executor &devi
     return slowest;
 }
 
-// The bricks of a persistent kernel, the same on all ranks: where faces meet, so do their tiles.
 // Two fields of the largest box.
 template <class Real>
 std::int64_t bytes_of_fields(const layout &where) {
@@ -245,6 +244,7 @@ std::int64_t bytes_of_fields(const layout &where) {
     return bytes;
 }
 
+// The bricks of a persistent kernel, the same on all ranks: where faces meet, so do their tiles.
 extent3 agreed_brick(const options &opt, const layout &where, const executor &device,
                      const std::array<bool, num_faces> &exchanged, const residency &available) {
     extent3 largest;  // box

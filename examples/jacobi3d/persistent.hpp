@@ -4,10 +4,10 @@
 //
 // The box is cut into bricks. In each iteration
 //
-//   1. some blocks compute the cells on exchanged faces, a brick's at a time, as soon as its tiles of ghost cells have
-//      come, and send them;
-//   2. the others compute the rest of all bricks, for which they wait for no other rank (or all blocks do both);
-//   3. all blocks wait for each other at a barrier.
+//   1. some blocks compute the cells on exchanged faces, a brick's at a time, and send them;
+//   2. the others compute the rest of all bricks (or all blocks do both);
+//   3. all blocks wait for each other at a barrier. Between arriving and waiting there, those of step 1 wait for the tiles of
+//      ghost cells of the next iteration, which the neighbours have sent before they arrive at theirs.
 //
 // There are two fields, of which an iteration reads one and writes the other. Along an axis on which the box is its own
 // neighbour, whoever computes a cell at one end stores it as a ghost cell at the other end, too.
@@ -105,7 +105,7 @@ JACOBI3D_FN void wait_at_barrier(const Block &block, const persistent<Real> &s, 
     const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
     if (rank == (threads > 64 ? threads - 33 : 0)) await_iteration(s, blocks, t);
     // By another warp, if there is one: that the next iteration's message may be filled.
-    if (rank == least(32, threads - 1) && sends) {
+    if (rank == (threads > 64 ? 0 : least(32, threads - 1)) && sends) {
         follow_epochs(own, t);
         if (t + 2 < s.iterations) await(s, [&] { return acquire(s.started + (t + 2) % message_sets) >= t + 2; });
     }
@@ -203,8 +203,9 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
  * epoch blocks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
  * there are so many iterations; started[k] is k, and the other words are 0. `own` need not be initialised.
  *
- * Why this cannot deadlock: an iteration waits for the one before it only, of the other blocks and by messages; an epoch
- * block likewise. A block sends before it waits for the others, and pready's wait is bounded (some microseconds).
+ * Why this cannot deadlock: at the end of iteration t a block waits for the other blocks' arrival, and for message t + 1,
+ * which the neighbour sends in its iteration t before it waits for anything; an epoch block waits for arrivals only. pready's
+ * wait is bounded (some microseconds).
  *
  * After an error the block that has seen it sets `failed` and returns. The others wait at no barrier from then on, compute
  * wrong cells, and return at the end or when a call of theirs fails, too; a wait for a tile that never comes lasts

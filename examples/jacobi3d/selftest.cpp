@@ -366,6 +366,12 @@ void test_bricks() {
         check(available.in_cache ? for_faces >= 1 && for_faces <= g.tiles(5) : for_faces == available.blocks,
               "blocks for faces");
     }
+    // Faces along three axes: no block for faces without a brick.
+    const std::array<bool, num_faces> corner = {true, false, true, false, true, false};
+    const residency available = {260, 8, true};
+    const brick_grid cube = cut_box({64, 64, 64}, {32, 8, brick_depth({64, 64, 64}, corner, {32, 8}, available)});
+    check(blocks_for_faces(cube, corner, available) <= static_cast<int>(bricks_on_faces(cube, corner).size()),
+          "blocks for faces along three axes");
     const brick_grid bricks = cut_box({64, 64, 64}, {32, 8, 8});
     check(blocks_for_faces(bricks, {}, {260, 8, true}) == 260, "no faces: all blocks");
     check(blocks_for_faces(bricks, upper, {1, 8, true}) == 1, "one block has both");
@@ -400,6 +406,7 @@ void test_persistent(const extent3 &grid, const std::array<bool, 3> &periodic, c
         all.launch({blocks, 1, false});
     } else {
         std::vector<block_memory<Real>> own(static_cast<std::size_t>(blocks + 1));
+        all.kernel().face_blocks = blocks;
         mpix::host_launch(blocks + 1, threads, [&](const mpix::host_group &block) {
             jacobi_persistent<Lanes>(block, block.group_rank(), blocks, 1, all.kernel(),
                                      own[static_cast<std::size_t>(block.group_rank())]);
