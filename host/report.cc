@@ -262,7 +262,8 @@ void notice_stall(const char *call, double waited, const stall &s) {
 
 void notice_unmatched(double waited, const stall &s) {
     notices.fetch_add(1, std::memory_order_relaxed);
-    say(format("WAITING for {:.1f} s, in a kernel or not at all, for no MPI call waits: {}", waited, describe(s)));
+    say(format("WAITING for {:.1f} s, but in no MPI call that waits (a kernel, or a loop over MPI_Parrived, may): {}",
+               waited, describe(s)));
 }
 
 status report_stall(const char *call, double waited, const stall &s) {

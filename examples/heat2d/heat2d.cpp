@@ -3,7 +3,7 @@
 // Heat on a periodic plane. Each step exchanges a row or column of cells with each neighbour, and meanwhile computes
 // the cells that read no ghost cells. The result is compared with the exact solution of the scheme.
 //
-//   mpirun -n 4 heat2d
+//   mpirun -n 2 heat2d
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

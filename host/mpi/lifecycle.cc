@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <string>
 
 #include "host/format.h"
 #include "host/mpi/boundary.h"
@@ -20,12 +21,22 @@
 
 using namespace mpix;
 
+namespace {
+
+std::string name_of(const mpix::request &r) {
+    return format("the {} rank {}, tag {},", r.kind == MPIX_KIND_SEND ? "send to" : "receive from", r.op.peer,
+                  r.op.tag);
+}
+
+}  // namespace
+
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Start", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
     const profiled_range shown(range_name::start);
-    if (r->active()) return raise(*r, "MPI_Start", failure(MPI_ERR_REQUEST, "the request is active already"));
+    if (r->active())
+        return raise(*r, "MPI_Start", failure(MPI_ERR_REQUEST, format("{} is active already", name_of(*r))));
     // An error of the inactive time before this call; it must not count as one of the new epoch.
     if (const status bad = r->device_error(); !bad.ok()) return raise(*r, "MPI_Start", bad);
     r->start();
@@ -87,7 +98,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     if (r == nullptr) return from_library(next.Request_free(request));
     status bad;
     if (r->active())
-        bad = failure(MPI_ERR_REQUEST, "the request is active; complete it first");
+        bad = failure(MPI_ERR_REQUEST, format("{} is active; complete it first", name_of(*r)));
     else if (r->exported_to_host || r->device != nullptr)
         bad = failure(MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first");
     if (!bad.ok()) return raise(*r, "MPI_Request_free", bad);

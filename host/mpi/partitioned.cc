@@ -238,7 +238,10 @@ MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Requ
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
     } else {
-        if (partition_low < 0 || partition_high >= r->op.partitions || partition_low > partition_high)
+        if (partition_low > partition_high)
+            bad = failure(MPI_ERR_ARG,
+                          format("partition_low {} is above partition_high {}", partition_low, partition_high));
+        else if (partition_low < 0 || partition_high >= r->op.partitions)
             bad = failure(MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
                                               r->op.partitions - 1));
         int refused = 0;

@@ -32,7 +32,7 @@ std::vector<int> send_request::not_ready() const {
 std::string send_request::done_so_far() {
     if (device != nullptr) return "; kernels mark its partitions ready";
     const std::vector<int> missing = not_ready();
-    if (missing.empty()) return "; all partitions are ready";
+    if (missing.empty()) return format("; all partitions of epoch {} are ready", epoch_);
     return format("; {} of {} partitions not ready: {}", missing.size(), op.partitions, ranges(missing, 6));
 }
 
