@@ -24,8 +24,8 @@ using namespace mpix;
 namespace {
 
 std::string name_of(const mpix::request &r) {
-    return format("the {} rank {}, tag {},", r.kind == MPIX_KIND_SEND ? "send to" : "receive from", r.op.peer,
-                  r.op.tag);
+    const std::string peer = r.null_peer() ? "MPI_PROC_NULL" : format("rank {}", r.op.peer);
+    return format("the {} {}, tag {},", r.kind == MPIX_KIND_SEND ? "send to" : "receive from", peer, r.op.tag);
 }
 
 }  // namespace
