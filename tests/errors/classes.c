@@ -131,7 +131,7 @@ static void pready(void) {
         EXPECT(MPI_ERR_ARG, "2147483647", MPI_Pready(2147483647, both[0]));
         EXPECT(MPI_ERR_ARG, "-1 to 2", MPI_Pready_range(-1, 2, both[0]));
         EXPECT(MPI_ERR_ARG, "6 to 8", MPI_Pready_range(6, parts, both[0]));
-        EXPECT(MPI_ERR_ARG, "5 to 4", MPI_Pready_range(5, 4, both[0]));
+        EXPECT(MPI_ERR_ARG, "partition_low 5 is above partition_high 4", MPI_Pready_range(5, 4, both[0]));
         EXPECT(MPI_ERR_ARG, "length is -1", MPI_Pready_list(-1, list, both[0]));
         EXPECT(MPI_ERR_ARG, "array_of_partitions", MPI_Pready_list(2, NULL, both[0]));
         OK(MPI_Pready(4, both[0]));

@@ -43,7 +43,7 @@ struct late_stream {
 }  // namespace
 
 TEST_CASE("each word gets its own value, however late its copy", "[posted_words]") {
-    std::mt19937_64 random(std::random_device{}());
+    std::mt19937_64 random(Catch::rngSeed());
     std::vector<std::uint64_t> room(posted_words::room), memory(3 * posted_words::room + 7, 0), expected = memory;
     posted_words words;
     CHECK(!words.has_memory());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Words on their way to a device: they wait for their copies in page-locked memory, which is used round and round.
+// Words on their way to a device: they wait for their copies in page-locked memory, which is used as a ring.
 #ifndef MPIX_TRANSPORT_CUDA_IPC_POSTED_WORDS_H
 #define MPIX_TRANSPORT_CUDA_IPC_POSTED_WORDS_H
 
