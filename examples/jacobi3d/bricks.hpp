@@ -31,9 +31,10 @@ struct brick_grid {
 brick_grid cut_box(const extent3 &box, const extent3 &brick);
 
 /**
- * Blocks of a persistent kernel that are resident at once, without its epoch blocks; each has `rows` rows of threads, one
- * beside the other along y. `in_cache`: the fields are so small that most of them stay in the GPU's cache, so that an
- * iteration takes as long as a block waits for its cells, not as the memory takes for all of them.
+ * Blocks of a persistent kernel that are resident at once, without its epoch blocks. `rows`: rows of threads along y, which
+ * divide a brick along z where they are more than it needs; 1 on the host. `in_cache`: the fields are so small that the cache
+ * serves most loads (on a GPU, measured: up to one and a half times its size). A GPU then runs the kernel with 128 registers,
+ * unless more blocks were asked for than it has room for.
  */
 struct residency {
     int blocks, rows;

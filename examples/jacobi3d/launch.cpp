@@ -39,10 +39,8 @@ public:
 
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
-    residency persistent_blocks(std::int64_t bytes) const override {
-        return {blocks_, brick_rows, bytes <= cache_bytes};
-    }
-    residency halo_blocks(std::int64_t) const override { return {blocks_, brick_rows, false}; }
+    residency persistent_blocks(std::int64_t bytes) const override { return {blocks_, 1, bytes <= cache_bytes}; }
+    residency halo_blocks(std::int64_t) const override { return {blocks_, 1, false}; }
     std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], brick_rows}; }  // whole rows
     void launch(const persistent<float> &s, const residency &by) override { run(s, by.blocks); }
     void launch(const persistent<double> &s, const residency &by) override { run(s, by.blocks); }

@@ -301,7 +301,7 @@ template <class Real>
 double iterate_on_halo(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
     residency available{};
     agree_on(world, [&] { available = device.halo_blocks(bytes_of_fields<Real>(where)); });
-    // Faces are no work of bricks here.
+    // The halo exchange sends faces, so no brick has more work than another.
     const extent3 brick = agreed_brick(opt, where, device, {}, available), &extent = where.boxes.grid();
     std::optional<halo_fields<Real>> fields;
     agree_on(world, [&] { fields.emplace(box); });

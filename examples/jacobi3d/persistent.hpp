@@ -203,9 +203,10 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
  * epoch blocks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
  * there are so many iterations; started[k] is k, and the other words are 0. `own` need not be initialised.
  *
- * Why this cannot deadlock: at the end of iteration t a block waits for the other blocks' arrival, and for message t + 1,
- * which the neighbour sends in its iteration t before it waits for anything; an epoch block waits for arrivals only. pready's
- * wait is bounded (some microseconds).
+ * Why this cannot deadlock: at the end of iteration t a block waits for the other blocks' arrival; for message t + 1, which
+ * the neighbour sends in its iteration t before it waits for anything; and for the start of message t + 2 by an epoch block.
+ * That one waits for the barrier of iteration t - 2 and the end of the epochs of message t - 2. pready's wait is bounded (some
+ * microseconds).
  *
  * After an error the block that has seen it sets `failed` and returns. The others wait at no barrier from then on, compute
  * wrong cells, and return at the end or when a call of theirs fails, too; a wait for a tile that never comes lasts

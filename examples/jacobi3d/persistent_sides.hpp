@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The cells on exchanged faces in a persistent kernel (persistent.hpp): a brick's side at a time, a block waits for its tile
-// of ghost cells, computes its cells, and sends them.
+// The cells on exchanged faces in a persistent kernel (persistent.hpp): a block waits for the tiles
+// of all sides of a brick; then, side by side, it computes the cells and sends them.
 #ifndef JACOBI3D_PERSISTENT_SIDES_HPP
 #define JACOBI3D_PERSISTENT_SIDES_HPP
 
 #include "persistent_state.hpp"
 
-// What a block does rarely is apart, so that the code of an iteration lies together in the instruction cache, and needs few
-// registers.
+// Not inlined: the caller's code lies together in the instruction cache, and its registers stay its own.
 #ifdef __CUDACC__
 #define JACOBI3D_APART __device__ __noinline__
 #else
@@ -177,7 +176,8 @@ JACOBI3D_FN bool await_sides(const Block &block, block_memory<Real> &own, const 
     return true;
 }
 
-// Step 1 for one brick, of iteration t, whose ghost cells have come; of -1, sends message 0 only. Otherwise as above.
+// Step 1 for one brick, of iteration t, whose ghost cells have come; of -1, sends message 0 only. False: a send has
+// failed.
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN bool do_sides(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int t) {
     bool good = true;
@@ -199,7 +199,7 @@ JACOBI3D_FN bool do_sides(const Block &block, block_memory<Real> &own, const fac
     return good;
 }
 
-// The same two in functions of their own: where registers are few, these leave them to the cells of step 2.
+// The same two, not inlined: with 64 registers the cells of step 2 need them all.
 template <class Real, class Block>
 JACOBI3D_APART bool await_sides_apart(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int m) {
     return await_sides(block, own, on_faces, m);
