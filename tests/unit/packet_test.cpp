@@ -9,8 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "host/export/inline_drain.h"
 #include "tests/backoff.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/packet_pair.hpp"
 
 namespace {
 
@@ -28,74 +27,6 @@ std::uint64_t in(std::uint64_t ns) { return mpix::detail::now_ns() + ns; }
 bool as_it_should(const mpix::host_group &group, std::uint64_t told, std::uint64_t epoch) {
     return group.thread_rank() == 0 ? told == epoch : (told != 0) == (epoch != 0);
 }
-
-// A send and the receive it is matched with, as kernels see them.
-class pair_of_requests {
-public:
-    pair_of_requests(int senders, int receivers, std::uint64_t partition_bytes, unsigned skew_out, unsigned skew_in)
-        : layout(mpix::inline_buffer_for(static_cast<std::uint64_t>(senders), partition_bytes, partition_bytes)),
-          bytes(static_cast<std::uint64_t>(senders) * partition_bytes),
-          out_(bytes + 16),
-          in_(bytes + 48),
-          arrival_(layout.all / 8 + 32),
-          told(static_cast<std::size_t>(senders)) {
-        send = make(MPIX_KIND_SEND, senders, send_memory_);
-        receive = make(MPIX_KIND_RECV, receivers, receive_memory_);
-        send->partition_bytes = partition_bytes;
-        receive->partition_bytes = bytes / static_cast<std::uint64_t>(receivers);
-        send->buffer = out_.data() + skew_out;
-        receive->buffer = in_.data() + 16 + skew_in;
-        auto at = reinterpret_cast<std::uintptr_t>(arrival_.data());
-        auto *const arrival = reinterpret_cast<char *>((at + 127) / 128 * 128);
-        receive->flags = reinterpret_cast<std::uint64_t *>(arrival);
-        receive->taken = reinterpret_cast<std::uint64_t *>(arrival + layout.taken);
-        receive->inline_buffer = send->inline_buffer = arrival + layout.packets;
-        receive->told = told.data();
-        receive->peer_partitions = static_cast<std::uint64_t>(senders);
-    }
-
-    // Fresh bytes out, poison in.
-    void begin(std::uint64_t epoch, std::mt19937_64 &random) {
-        for (char &c : out_) c = static_cast<char>(random());
-        std::memset(in_.data(), 0x5a, in_.size());
-        send->open_word = 2 * epoch + 1, receive->seen_epoch = epoch;
-        send->ready_count = (epoch - 1) * static_cast<std::uint64_t>(send->partitions);
-    }
-    bool right() const {
-        if (std::memcmp(send->buffer, receive->buffer, bytes) != 0) return false;
-        const char *const end = receive->buffer + bytes;
-        for (const char *c = in_.data(); c < receive->buffer; ++c)
-            if (*c != 0x5a) return false;
-        for (const char *c = end; c < in_.data() + in_.size(); ++c)
-            if (*c != 0x5a) return false;
-        return true;
-    }
-
-    bool untouched() const {
-        return std::all_of(in_.begin(), in_.end(), [](char c) { return c == 0x5a; });
-    }
-
-    const mpix::inline_buffer_layout layout;
-    const std::uint64_t bytes;
-    mpix_prequest *send = nullptr, *receive = nullptr;
-
-private:
-    static mpix_prequest *make(mpix_kind kind, int partitions, std::vector<std::uint64_t> &memory) {
-        memory.assign(mpix_prequest_size(kind, partitions) / 8 + 2, 0);
-        auto *const r =
-            reinterpret_cast<mpix_prequest *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 15) / 16 * 16);
-        r->head = MPIX_ABI_VERSION | std::uint64_t{kind} << 32;
-        r->partitions = partitions;
-        r->contributors = 1;
-        return r;
-    }
-    std::vector<std::uint64_t> send_memory_, receive_memory_;
-    std::vector<char> out_, in_;
-    std::vector<std::uint64_t> arrival_;
-
-public:
-    std::vector<std::uint64_t> told;
-};
 
 }  // namespace
 
@@ -300,123 +231,6 @@ TEST_CASE("all threads of a large group go the same way, by a handle too, with a
             CHECK(r.right() == (stores && !packets));
         }
     }
-}
-
-TEST_CASE("a small partition of whole words is taken at once") {
-    std::mt19937_64 random(Catch::rngSeed());
-    for (int round = 0; round < 40; ++round) {
-        // Of more than a warp's number some have nothing to do.
-        const int threads = round % 16 == 0 ? 33 + static_cast<int>(random() % 4) : 1 + static_cast<int>(random() % 5),
-                  partitions = 1 + static_cast<int>(random() % 3);
-        const std::uint64_t bytes =
-            round % 16 == 0 ? 8 * (1 + random() % 8) : 8 * (1 + random() % (4 * static_cast<unsigned>(threads)));
-        const bool sole = random() % 2 == 0;
-        pair_of_requests r(partitions, partitions, bytes, 8 * (round % 2), 8 * (round / 2 % 2));
-        CAPTURE(threads, partitions, bytes, sole);
-        for (std::uint64_t epoch = 2; epoch < 5; ++epoch) {
-            r.begin(epoch, random);
-            std::atomic<int> taken{0};
-            std::thread receiver([&] {
-                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                    for (int j = 0; j < partitions; ++j) {
-                        // On a machine that others keep busy the sender may need longer than it looks.
-                        for (backoff wait; !mpix::detail::wait_inline_fast<false>(group, r.receive, j, sole, {});)
-                            wait.pause();
-                        if (group.thread_rank() == 0) ++taken;
-                    }
-                });
-            });
-            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                for (int p = partitions; p-- > 0;) mpix::detail::store_small<false>(group, r.send, p, {});
-            });
-            receiver.join();
-            CHECK(taken == partitions);
-            CHECK(r.right());
-            for (int j = 0; j < partitions; ++j) {
-                CHECK(r.receive->flags[j] == epoch);
-                CHECK(r.receive->taken[j] == 2 * epoch - 1);
-                CHECK(r.told[static_cast<std::size_t>(j)] == epoch);
-            }
-        }
-    }
-}
-
-TEST_CASE("what is not to be taken at once is left as it was") {
-    std::mt19937_64 random(Catch::rngSeed());
-    std::uint64_t bytes = 16;
-    int receivers = 2, asked = 1;
-    unsigned skew = 0;
-    std::uint64_t epoch = 2, claim = 0, left = 0;
-    std::function<void(mpix_prequest *)> before = [](mpix_prequest *) {};
-    bool stored_inline = true, there = false;
-    SECTION("words in pieces") { skew = 4; }
-    SECTION("bytes that are no whole words") { bytes = 12; }
-    SECTION("the sender has other partitions") { receivers = 1, asked = 0; }
-    SECTION("there is no such partition") { asked = 2; }
-    SECTION("more lines than are looked at") { bytes = 40; }
-    SECTION("the first epoch") { epoch = 1; }
-    SECTION("a send") {
-        before = [](mpix_prequest *r) { r->head ^= std::uint64_t{MPIX_KIND_SEND ^ MPIX_KIND_RECV} << 32; };
-    }
-    SECTION("no inline buffer") {
-        before = [](mpix_prequest *r) { r->inline_buffer = nullptr; };
-    }
-    SECTION("another group has set about it") { claim = left = 3; }
-    SECTION("all has come") {
-        before = [](mpix_prequest *r) { r->flags[2] = 2; };
-        left = 2;
-    }
-    SECTION("it came another way") {
-        stored_inline = false;
-        before = [](mpix_prequest *r) { r->flags[1] = 2; };
-        left = 2, there = true;
-    }
-    SECTION("it does not come") { stored_inline = false, left = 2; }
-    pair_of_requests r(2, receivers, bytes, 0, skew);
-    r.begin(epoch, random);
-    if (stored_inline && r.send->partition_bytes % 8 == 0 && r.send->partition_bytes <= 32 && epoch > 1)
-        CHECK(mpix::detail::store_small<false>(mpix::thread_group{}, r.send, 1, {}).epoch == epoch);
-    r.receive->taken[1] = claim;
-    std::uint64_t *const taken = r.receive->taken;
-    before(r.receive);
-    CHECK(mpix::detail::wait_inline_fast<false>(mpix::thread_group{}, r.receive, asked, true, {}) == there);
-    CHECK(taken[1] == left);
-    CHECK(r.untouched());
-    CHECK(r.told[1] == 0);
-}
-
-// In a group of more than a warp, the last thread has the claim and no packet to look at.
-TEST_CASE("all threads of a large group hear the same of what is not to be taken at once") {
-    std::mt19937_64 random(Catch::rngSeed());
-    enum { by_flag, claimed, missing };
-    for (const bool known : {false, true})
-        for (const int what : {by_flag, claimed, missing}) {
-            const int threads = 33 + static_cast<int>(random() % 6);
-            CAPTURE(known, what, threads);
-            pair_of_requests r(2, 2, 16, 0, 0);
-            r.begin(2, random);
-            if (what == claimed)
-                CHECK(mpix::detail::store_small<false>(mpix::thread_group{}, r.send, 1, {}).epoch == 2);
-            if (what == by_flag) r.receive->flags[1] = 2;
-            r.receive->taken[1] = what == claimed ? 3 : 0;
-            mpix::detail::receive_state state{};
-            state.epoch = 2;
-            state.flags = r.receive->flags;
-            state.partitions = state.senders = 2;
-            state.told = r.told.data();
-            state.buffer = r.receive->buffer;
-            state.inline_buffer = r.receive->inline_buffer;
-            state.partition_bytes = 16;
-            std::atomic<int> there{0};
-            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                there += known ? mpix::detail::wait_inline_fast<true>(group, r.receive, 1, true, state)
-                               : mpix::detail::wait_inline_fast<false>(group, r.receive, 1, true, {});
-            });
-            CHECK(there == (what == by_flag ? threads : 0));
-            CHECK(r.receive->taken[1] == (what == claimed ? 3 : 2));
-            CHECK(r.untouched());
-            CHECK(r.told[1] == 0);
-        }
 }
 
 TEST_CASE("what came another way, what never comes, and what does not come in time") {

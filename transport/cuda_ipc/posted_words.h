@@ -22,8 +22,8 @@ public:
     void use(std::uint64_t *words) { words_ = words; }
 
     /**
-     * Posts `value` to `count` words from `to` on. `copy(to, from, n)` begins a copy of n words, and returns before these are
-     * read; `drain()` returns when all copies that were begun are done. The first status that is not good is returned.
+     * Posts `value` to `count` words from `to` on. `copy(to, from, n)` begins a copy of n words, and may return before these
+     * are read; `drain()` returns when all copies that were begun are done. The first status that is not good is returned.
      */
     template <class Copy, class Drain>
     status post(std::uint64_t *to, std::uint64_t value, std::uint64_t count, const Copy &copy, const Drain &drain) {

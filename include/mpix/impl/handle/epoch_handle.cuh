@@ -313,7 +313,7 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 
 namespace detail {
 
-// What a call returns, and the handles after it.
+// Into and out of next_longer_apart: the handles. Out of it: what the call returns.
 struct next_handles {
     int code;
     prepared_send send;
