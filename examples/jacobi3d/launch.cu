@@ -16,9 +16,10 @@ namespace {
 
 constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
-// So many blocks of most_threads fit on a multiprocessor: 2 times 512 threads have 64 registers each, so that many loads are
-// under way; half as many threads have 128, which is faster where cells come from the cache.
-constexpr int dense = 2, roomy = 1;
+// Of kernels that run all iterations: the blocks of most_threads that __launch_bounds__ has room for on a multiprocessor. Two
+// leave 64 registers a thread, so that more loads are under way; one leaves 128, without spills, which is faster where cells
+// come from the cache.
+constexpr int registers_64 = 2, registers_128 = 1;
 constexpr int epoch_blocks = message_sets;
 
 void check(cudaError_t error, const char *call) {
@@ -32,16 +33,17 @@ __global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_const
                        static_cast<int>(gridDim.x), s);
 }
 
-template <class Real, int Resident>
-__global__ void __launch_bounds__(most_threads, Resident)
+template <class Real, int MinBlocks>
+__global__ void __launch_bounds__(most_threads, MinBlocks)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
     __shared__ block_memory<Real> own;
-    jacobi_persistent<lanes, Resident == dense>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                                                static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
+    jacobi_persistent<lanes, MinBlocks == registers_64>(
+        cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+        static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
 }
 
-template <class Real, int Resident>
-__global__ void __launch_bounds__(most_threads, Resident) halo_kernel(const __grid_constant__ halo_step<Real> s) {
+template <class Real, int MinBlocks>
+__global__ void __launch_bounds__(most_threads, MinBlocks) halo_kernel(const __grid_constant__ halo_step<Real> s) {
     jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
                           static_cast<int>(gridDim.x) - exchange_blocks, s);
 }
@@ -98,13 +100,14 @@ public:
     void launch(step<double> s) override { run(s); }
 
     residency persistent_blocks(std::int64_t bytes) const override {
-        return available("--persistent", bytes, persistent_kernel<float, roomy>, persistent_kernel<double, roomy>,
-                         persistent_kernel<float, dense>, persistent_kernel<double, dense>, epoch_blocks,
+        return available("--persistent", bytes, persistent_kernel<float, registers_128>,
+                         persistent_kernel<double, registers_128>, persistent_kernel<float, registers_64>,
+                         persistent_kernel<double, registers_64>, epoch_blocks,
                          ", and " + std::to_string(epoch_blocks) + " that run the epochs");
     }
     residency halo_blocks(std::int64_t bytes) const override {
-        return available("--halo", bytes, halo_kernel<float, roomy>, halo_kernel<double, roomy>,
-                         halo_kernel<float, dense>, halo_kernel<double, dense>, exchange_blocks,
+        return available("--halo", bytes, halo_kernel<float, registers_128>, halo_kernel<double, registers_128>,
+                         halo_kernel<float, registers_64>, halo_kernel<double, registers_64>, exchange_blocks,
                          ", and " + std::to_string(exchange_blocks) + " that begins exchanges");
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
@@ -127,13 +130,12 @@ private:
 
     // The blocks of a kernel, `others` of them for other work: those that were asked for, or as many as fit at once.
     template <class Float, class Double>
-    residency available(const char *option, std::int64_t bytes, Float *roomy_float, Double *roomy_double,
-                        Float *dense_float, Double *dense_double, int others, const std::string &beside) const {
-        const int roomy_blocks = std::min(resident_blocks(roomy_float), resident_blocks(roomy_double));
-        // Measured: up to here the roomy kernels are the faster ones.
-        const bool in_cache = bytes <= cache_bytes() * 3 / 2 && chosen_ + others <= roomy_blocks;
-        const int resident =
-            in_cache ? roomy_blocks : std::min(resident_blocks(dense_float), resident_blocks(dense_double));
+    residency available(const char *option, std::int64_t bytes, Float *float_128, Double *double_128, Float *float_64,
+                        Double *double_64, int others, const std::string &beside) const {
+        const int blocks_128 = std::min(resident_blocks(float_128), resident_blocks(double_128));
+        // Measured: up to here the kernels with 128 registers are the faster ones.
+        const bool in_cache = bytes <= cache_bytes() * 3 / 2 && chosen_ + others <= blocks_128;
+        const int resident = in_cache ? blocks_128 : std::min(resident_blocks(float_64), resident_blocks(double_64));
         if (chosen_ + others > resident)
             throw std::invalid_argument(std::string(option) + ": " + std::to_string(chosen_) + " blocks of " +
                                         std::to_string(threads_) + " threads" + beside + "; at most " +
@@ -156,12 +158,12 @@ private:
 
     template <class Real>
     void run(const persistent<Real> &s, const residency &by) {
-        launch_resident(by.in_cache ? persistent_kernel<Real, roomy> : persistent_kernel<Real, dense>, s,
+        launch_resident(by.in_cache ? persistent_kernel<Real, registers_128> : persistent_kernel<Real, registers_64>, s,
                         by.blocks + epoch_blocks);
     }
     template <class Real>
     void run(const halo_step<Real> &s, const residency &by) {
-        launch_resident(by.in_cache ? halo_kernel<Real, roomy> : halo_kernel<Real, dense>, s,
+        launch_resident(by.in_cache ? halo_kernel<Real, registers_128> : halo_kernel<Real, registers_64>, s,
                         by.blocks + exchange_blocks);
     }
 

@@ -90,20 +90,22 @@ JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const bri
             [&](int x, int y, int z, Real *cell, Real value) { store_wrapped(s, b.wrapped, cell, x, y, z, value); });
 }
 
+// The thread that comes to the barrier for a block. Its release waits for that thread's own stores, so it is one of the last
+// but one warp: the first ones have stored to another GPU, and the last thread to the host (tell_taken).
+JACOBI3D_FN int thread_at_barrier(int threads) { return threads > 64 ? threads - 33 : 0; }
+
 // Step 3, after iteration t, in two parts. Behind the second one a block may read what any block has written.
 template <class Real, class Block>
 JACOBI3D_FN void arrive_at_barrier(const Block &block, const persistent<Real> &s) {
     const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
     block.sync();  // the thread that counts releases what all have written, and read
-    // Its release waits for that thread's own stores, so it is one of the last but one warp: the first ones have stored to
-    // another GPU, and the last thread to the host (tell_taken).
-    if (rank == (threads > 64 ? threads - 33 : 0)) count_one(s.arrivals);
+    if (rank == thread_at_barrier(threads)) count_one(s.arrivals);
 }
 template <class Real, class Block>
 JACOBI3D_FN void wait_at_barrier(const Block &block, const persistent<Real> &s, int blocks, int t,
                                  block_memory<Real> &own, bool sends) {
     const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
-    if (rank == (threads > 64 ? threads - 33 : 0)) await_iteration(s, blocks, t);
+    if (rank == thread_at_barrier(threads)) await_iteration(s, blocks, t);
     // By another warp, if there is one: that the next iteration's message may be filled.
     if (rank == (threads > 64 ? 0 : least(32, threads - 1)) && sends) {
         follow_epochs(own, t);
