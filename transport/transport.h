@@ -106,6 +106,9 @@ struct transport {
     virtual status acquire_view(const region &host, int device, void *&out) = 0;
     virtual void release_view(const region &host) = 0;
 
+    // The device that is to use the peer's memory for a buffer on no device: one that the process uses already, if any.
+    virtual int device_in_use() { return 0; }
+
     // Small accesses to own or attached memory; return when done.
     virtual status write(void *to, const void *from, std::uint64_t bytes, int device) = 0;
     virtual status read(void *to, const void *from, std::uint64_t bytes, int device) = 0;

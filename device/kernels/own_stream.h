@@ -17,10 +17,12 @@ namespace mpix::gpu {
 
 struct under_way final : pending {
     device_state *device = nullptr;
+    int ordinal = 0;  // its
     cudaStream_t stream = nullptr;
     cudaEvent_t end = nullptr;
     const char *what = nullptr;
     ~under_way() override {
+        const detail::device_scope scope(ordinal);
         if (end != nullptr) cudaEventDestroy(end);
         if (stream != nullptr) device->give_stream(stream);
     }
@@ -35,6 +37,7 @@ outcome start_in_own_stream(int ordinal, const char *what, const Submit &submit_
     if (outcome problem = device.open(); !problem.empty()) return problem;
     auto made = std::make_unique<under_way>();
     made->device = &device;
+    made->ordinal = ordinal;
     made->what = what;
     made->stream = device.take_stream();
     if (outcome problem = submit_to(device, made->stream); !problem.empty()) return problem;

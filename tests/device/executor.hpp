@@ -27,6 +27,7 @@
 #ifdef __CUDACC__
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
+#include <mpix/detail/cuda_host.h>
 #include <mpix/launch.h>
 #include "tests/gpu_memory.hpp"
 #define DEVICE_FN __device__
@@ -81,6 +82,13 @@ public:
 
     // Of the calling thread; the constructor's has it so.
     void make_current() { check_cuda(cudaSetDevice(device_), "cudaSetDevice"); }
+
+    // A device other than this one on which the process has a context, which nobody has asked for; -1: none.
+    int context_elsewhere() const {
+        for (int d = 0; d < devices(); ++d)
+            if (d != device_ && mpix::detail::has_context(d)) return d;
+        return -1;
+    }
 
     void *allocate(std::size_t bytes) {
         return gpu_memory::allocate(gpu_memory::chosen(), bytes);  // MPIX_TEST_MEMORY
@@ -178,6 +186,7 @@ public:
     executor &operator=(const executor &) = delete;
 
     void make_current() {}
+    int context_elsewhere() const { return -1; }
     void *allocate(std::size_t bytes) { return std::malloc(bytes); }
     void release(void *memory) { std::free(memory); }
 

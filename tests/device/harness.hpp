@@ -270,6 +270,8 @@ public:
 
     int finish() {
         settle();
+        const int elsewhere = device->context_elsewhere();
+        REQUIRE(elsewhere < 0, "there is a context on GPU %d as well", elsewhere);
         meet();
         if (rank == 0) std::printf("%s: passed\n", title_);
         device->release(errors);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #define CUDART_VERSION 13000
@@ -25,7 +26,6 @@ enum cudaError_t {
     cudaErrorPeerAccessAlreadyEnabled = 704
 };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 constexpr unsigned cudaEnableDefault = 0, cudaIpcMemLazyEnablePeerAccess = 1;
 using cudaEvent_t = void *;
 struct cudaIpcMemHandle_t {
@@ -40,9 +40,48 @@ struct allocation {
     kind of;
     bool shareable = false;  // mapped: by files
     unsigned long long id = 1;
+    int device = 0;
 };
 // By address.
 inline std::map<unsigned long long, allocation> memory;
+
+// The devices' primary contexts: whether there is one, and those that are current on the calling thread, the last one first of
+// all. What the thread does to captures, by the driver's number.
+struct context {
+    bool made = false;
+};
+inline context contexts[4];
+inline thread_local std::vector<context *> current;
+inline thread_local int capture_mode = 0;
+inline int device_of(const context *of) { return static_cast<int>(of - contexts); }
+
+inline int retain_context(void **out, int device) {
+    contexts[device].made = true;
+    *out = &contexts[device];
+    return CUDA_SUCCESS;
+}
+inline int get_current(void **out) {
+    *out = current.empty() ? nullptr : current.back();
+    return CUDA_SUCCESS;
+}
+inline int get_current_device(int *out) {
+    if (current.empty()) return CUDA_ERROR_INVALID_VALUE;
+    *out = device_of(current.back());
+    return CUDA_SUCCESS;
+}
+inline int push_current(void *of) {
+    current.push_back(static_cast<context *>(of));
+    return CUDA_SUCCESS;
+}
+inline int pop_current(void **out) {
+    if (get_current(out); current.empty()) return CUDA_ERROR_INVALID_VALUE;
+    current.pop_back();
+    return CUDA_SUCCESS;
+}
+inline int exchange_capture_mode(int *mode) {
+    std::swap(*mode, capture_mode);
+    return CUDA_SUCCESS;
+}
 
 // Mappings, as often as they were opened, and all bases that were closed.
 inline std::vector<void *> open, closed;
@@ -58,7 +97,7 @@ inline const std::pair<const unsigned long long, allocation> *find(unsigned long
 }
 inline int get_range(unsigned long long *start, std::size_t *bytes, unsigned long long address) {
     const auto *const found = find(address);
-    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr || current.empty()) return CUDA_ERROR_INVALID_VALUE;
     *start = found->first;
     *bytes = found->second.bytes;
     return CUDA_SUCCESS;
@@ -72,6 +111,8 @@ inline CUresult get_attribute(void *out, CUpointer_attribute which, CUdeviceptr 
     if (which == CU_POINTER_ATTRIBUTE_IS_MANAGED) std::memcpy(out, &managed_memory, sizeof managed_memory);
     if (which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) std::memcpy(out, &for_ipc, sizeof for_ipc);
     if (which == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) std::memcpy(out, &of_pool, sizeof of_pool);
+    if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+        std::memcpy(out, &found->second.device, sizeof found->second.device);
     if (which == CU_POINTER_ATTRIBUTE_BUFFER_ID) std::memcpy(out, &found->second.id, sizeof found->second.id);
     return CUDA_SUCCESS;
 }
@@ -102,6 +143,12 @@ inline void *find_function(std::string_view name) {
     MPIX_FAKE(cuMemUnmap);
     MPIX_FAKE(cuMemSetAccess);
 #undef MPIX_FAKE
+    if (name == "cuDevicePrimaryCtxRetain") return as_entry(&retain_context);
+    if (name == "cuCtxGetCurrent") return as_entry(&get_current);
+    if (name == "cuCtxGetDevice") return as_entry(&get_current_device);
+    if (name == "cuCtxPushCurrent") return as_entry(&push_current);
+    if (name == "cuCtxPopCurrent") return as_entry(&pop_current);
+    if (name == "cuThreadExchangeStreamCaptureMode") return as_entry(&exchange_capture_mode);
     return name == "cuMemGetAddressRange" ? as_entry(&get_range) : as_entry(&get_attribute);
 }
 
@@ -174,12 +221,6 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out
     *out = fake_cuda::find_function(name);
     return cudaSuccess;
 }
-inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *) { return cudaSuccess; }
-inline cudaError_t cudaGetDevice(int *device) {
-    *device = 0;
-    return cudaSuccess;
-}
-inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 

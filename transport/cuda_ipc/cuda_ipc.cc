@@ -39,6 +39,7 @@ using detail::device_scope;
 
 struct view {
     unsigned users = 0;
+    int device = 0;  // of the first user
     bool locked = false;
     bool locked_here = false;  // false: the user had page-locked it before us
 };
@@ -223,6 +224,7 @@ public:
         const std::lock_guard lock(mutex_);
         view &v = views_[host.backing];
         if (!v.locked) {
+            v.device = device;
             const cudaError_t error =
                 cudaHostRegister(host.backing, host.backing_bytes, cudaHostRegisterMapped | cudaHostRegisterPortable);
             if (error != cudaSuccess && error != cudaErrorHostMemoryAlreadyRegistered) {
@@ -244,16 +246,25 @@ public:
     }
 
     void release_view(const region &host) override {
+        int device = 0;
         {
             const std::lock_guard lock(mutex_);
             const auto it = views_.find(host.backing);
             if (it == views_.end() || --it->second.users != 0 || host.lasting) return;
             const bool locked_here = it->second.locked_here;
+            device = it->second.device;
             views_.erase(it);
             if (!locked_here) return;
         }
-        const detail::beside_captures beside;
+        const device_scope scope(device);
         cudaHostUnregister(host.backing);  // waits for kernels, so without the lock
+    }
+
+    // To use another one would make a context there.
+    int device_in_use() override {
+        for (int device = 0; device < static_cast<int>(streams_.size()); ++device)
+            if (detail::has_context(device)) return device;
+        return 0;
     }
 
     status write(void *to, const void *from, std::uint64_t bytes, int device) override {
@@ -367,7 +378,9 @@ private:
             cudaEvent_t event = nullptr;
             int device = 0;
             ~copy() override {
-                if (event != nullptr) cudaEventDestroy(event);
+                if (event == nullptr) return;
+                const device_scope scope(device);
+                cudaEventDestroy(event);
             }
             bool finished(status &bad) override {
                 std::string sentence;
