@@ -70,8 +70,9 @@ private:
     }
     template <class Real>
     void run(const halo_step<Real> &s, int blocks) {
-        play(blocks + exchange_blocks,
-             [&](const mpix::host_group &block) { jacobi_on_halo<1>(block, block.group_rank(), blocks, s); });
+        play(blocks + exchange_blocks, [&](const mpix::host_group &block) {
+            jacobi_on_halo<1, most_in_batch>(block, block.group_rank(), blocks, s);
+        });
     }
 
     template <class Kernel>

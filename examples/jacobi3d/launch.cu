@@ -44,8 +44,9 @@ __global__ void __launch_bounds__(most_threads, MinBlocks)
 
 template <class Real, int MinBlocks>
 __global__ void __launch_bounds__(most_threads, MinBlocks) halo_kernel(const __grid_constant__ halo_step<Real> s) {
-    jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                          static_cast<int>(gridDim.x) - exchange_blocks, s);
+    constexpr int batch = MinBlocks == registers_64 ? batch_of_64_registers : batch_of_128_registers;
+    jacobi_on_halo<lanes, batch>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                                 static_cast<int>(gridDim.x) - exchange_blocks, s);
 }
 
 class cuda_executor final : public executor {

@@ -77,17 +77,20 @@ JACOBI3D_FN void await_iteration(const persistent<Real> &s, int blocks, int t) {
 }
 
 // Step 2 for one brick.
-template <int Lanes, class Real, class Block>
+template <int Lanes, int Batch, class Real, class Block>
 JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    const auto update_with = [&](const auto &on_store) {
-        update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
-                            b.cells.y0, inside(b), on_store);
+    const auto update_with = [&](const auto &on_column) {
+        update_cells<Lanes, Batch>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
+                                   b.cells.y0, inside(b), on_column);
     };
     if (b.wrapped == 0)
-        update_with([](int, int, int, Real *, Real) {});
+        update_with([](int, int) { return [](int, Real *, Real) {}; });
     else
-        update_with(
-            [&](int x, int y, int z, Real *cell, Real value) { store_wrapped(s, b.wrapped, cell, x, y, z, value); });
+        update_with([&](int x, int y) {
+            return [&s, faces = wrapped_at(s, b.wrapped, x, y)](int z, Real *cell, Real value) {
+                if (faces != 0) store_wrapped(s, faces, cell, z, value);
+            };
+        });
 }
 
 // The thread that comes to the barrier for a block. Its release waits for that thread's own stores, so it is one of the last
@@ -163,7 +166,8 @@ JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const 
             return Apart ? do_sides_apart<Lanes>(block, own, on_faces, t) : do_sides<Lanes>(block, own, on_faces, t);
         });
         for (int i = t < 0 ? bricks : first_rest; i < bricks; i += stride)
-            update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i), t);
+            update<Lanes, Apart ? batch_of_64_registers : batch_of_128_registers>(
+                block, s, i == first_rest ? own.rest : brick_of(s, i), t);
         if (t + 1 == s.iterations) break;
         // While other blocks have not come to the barrier, the next message's tiles may: the neighbour sends them before it
         // comes to its own.

@@ -45,17 +45,23 @@ JACOBI3D_FN void for_side(const Block &block, const brick_side &r, const Cell &c
         for (int at = rank % Lanes; at < r.across; at += Lanes) cell(at, row);
 }
 
-// Stores the value of cell (x, y, z), which is at `cell`, as a ghost cell beyond the opposite face as well, for each wrapped
-// face on which the cell lies.
+// Of the faces in `wrapped`, a bit for each, those on which cells of column (x, y) may lie.
 template <class Real>
-JACOBI3D_FN void store_wrapped(const persistent<Real> &s, unsigned wrapped, Real *cell, int x, int y, int z,
-                               Real value) {
-    if ((wrapped >> 0 & 1) != 0 && x == 0) cell[s.nx] = value;
-    if ((wrapped >> 1 & 1) != 0 && x == s.nx - 1) cell[-s.nx] = value;
-    if ((wrapped >> 2 & 1) != 0 && y == 0) cell[s.ny * s.width] = value;
-    if ((wrapped >> 3 & 1) != 0 && y == s.ny - 1) cell[-s.ny * s.width] = value;
-    if ((wrapped >> 4 & 1) != 0 && z == 0) cell[s.nz * s.plane] = value;
-    if ((wrapped >> 5 & 1) != 0 && z == s.nz - 1) cell[-s.nz * s.plane] = value;
+JACOBI3D_FN unsigned wrapped_at(const persistent<Real> &s, unsigned wrapped, int x, int y) {
+    const int across_z = 3 << 4;
+    return wrapped & static_cast<unsigned>((x == 0) << 0 | (x == s.nx - 1) << 1 | (y == 0) << 2 | (y == s.ny - 1) << 3 |
+                                           across_z);
+}
+// Stores the value of a cell in layer z of that column, which is at `cell`, as a ghost cell beyond the opposite face as well, for
+// each of these faces on which it lies.
+template <class Real>
+JACOBI3D_FN void store_wrapped(const persistent<Real> &s, unsigned faces, Real *cell, int z, Real value) {
+    if ((faces >> 0 & 1) != 0) cell[s.nx] = value;
+    if ((faces >> 1 & 1) != 0) cell[-s.nx] = value;
+    if ((faces >> 2 & 1) != 0) cell[s.ny * s.width] = value;
+    if ((faces >> 3 & 1) != 0) cell[-s.ny * s.width] = value;
+    if ((faces >> 4 & 1) != 0 && z == 0) cell[s.nz * s.plane] = value;
+    if ((faces >> 5 & 1) != 0 && z == s.nz - 1) cell[-s.nz * s.plane] = value;
 }
 
 // The cells of the side in iteration t. They go to message t + 1 as well.
@@ -110,7 +116,8 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
         next[cell] = value;
         to[in_tile] = value;
         if (b.wrapped != 0)
-            store_wrapped(s, b.wrapped, next + cell, c.x0 + in_brick[0], c.y0 + in_brick[1], c.z0 + in_brick[2], value);
+            store_wrapped(s, wrapped_at(s, b.wrapped, c.x0 + in_brick[0], c.y0 + in_brick[1]), next + cell,
+                          c.z0 + in_brick[2], value);
     });
 }
 

@@ -12,18 +12,19 @@
 
 namespace jacobi3d {
 
-inline constexpr int most_in_batch = 4;  // cells of a column that a thread loads together
+// Cells of a column, of float, that a thread loads together: as many as the kernel's registers hold.
+inline constexpr int batch_of_64_registers = 4, batch_of_128_registers = 8, most_in_batch = 8;
 
 namespace detail {
 
 // `count` cells of a column, from *u on. on_store(k, cell, value) is called after the store of number k. Strides of 32 bits
 // (check_layer): with 64 bits nvcc 13.0 has too few of the 64 registers on sm_90 for all loads of a batch, and what it makes
 // waits for the first of them before the last is under way.
-template <class Real, class OnStore>
+template <int Batch, class Real, class OnStore>
 JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, Real rate, const OnStore &on_store) {
     // The loads of so many cells are under way together. (The compiler moves no load before a store, which might be to
     // the same place.)
-    constexpr int batch = sizeof(Real) == 4 ? most_in_batch : most_in_batch / 2;
+    constexpr int batch = sizeof(Real) == 4 ? Batch : Batch / 2;
     Real below = u[-plane], here = u[0];
     int done = 0;
     const auto step = [&](auto whole, int n) {
@@ -64,10 +65,10 @@ JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, 
 // each thread takes a column along z. If there are at least twice as many rows as the brick has cells along y, they are
 // divided into parts, each of which takes a range of z. With Lanes = 1 (host) a thread takes whole rows of cells, which the
 // compiler vectorises. Blocks write `now` while others compute, one iteration later: no __restrict__, no read-only cache.
-// on_store(x, y, z, cell, value) is called after each store.
-template <int Lanes, class Real, class Block, class OnStore>
+// on_column(x, y) returns what is called after each store in that column, with (z, cell, value).
+template <int Lanes, int Batch, class Real, class Block, class OnColumn>
 JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, std::int64_t width, std::int64_t plane,
-                              Real rate, int x0, int y0, const cell_box &r, const OnStore &on_store) {
+                              Real rate, int x0, int y0, const cell_box &r, const OnColumn &on_column) {
     const int rank = static_cast<int>(block.thread_rank());
     const int rows = static_cast<int>(block.num_threads()) / Lanes;
     if constexpr (Lanes > 1) {
@@ -83,8 +84,9 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
             for (int x = x0 + rank % Lanes; x < r.x1; x += Lanes) {
                 if (x < r.x0 || y < r.y0 || z0 >= z1) continue;
                 const std::int64_t first = z0 * plane + y * width + x;
-                march(now + first, next + first, static_cast<int>(width), static_cast<int>(plane), z1 - z0, rate,
-                      [&](int k, Real *cell, Real value) { on_store(x, y, z0 + k, cell, value); });
+                const auto on_store = on_column(x, y);
+                march<Batch>(now + first, next + first, static_cast<int>(width), static_cast<int>(plane), z1 - z0, rate,
+                             [&](int k, Real *cell, Real value) { on_store(z0 + k, cell, value); });
             }
     } else {
         for (int z = r.z0; z < r.z1; ++z)
@@ -94,7 +96,7 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
                 for (int x = r.x0; x < r.x1; ++x) {
                     v[x] =
                         relax(u[x], u[x - 1], u[x + 1], u[x - width], u[x + width], u[x - plane], u[x + plane], rate);
-                    on_store(x, y, z, v + x, v[x]);
+                    on_column(x, y)(z, v + x, v[x]);
                 }
             }
     }
