@@ -43,19 +43,19 @@ public:
     virtual void launch(step<double> s) = 0;
 
     /**
-     * The blocks of a persistent kernel, beside its epoch blocks (persistent.hpp), and of one on the halo exchange, for two
-     * fields of `bytes` bytes together; and the cells along x and y of their bricks in a box of that size. Throws
+     * The blocks of a persistent kernel, beside its epoch blocks (persistent.hpp), for two fields of `bytes` bytes together,
+     * and of one on the halo exchange; and the cells along x and y of their bricks in a box of that size. Throws
      * std::invalid_argument if the number that was asked for does not fit.
      */
     virtual residency persistent_blocks(std::int64_t bytes) const = 0;
-    virtual residency halo_blocks(std::int64_t bytes) const = 0;
+    virtual residency halo_blocks() const = 0;
     virtual std::array<int, 2> brick_base(const extent3 &box) const = 0;
 
-    /** All iterations, by `by.blocks` and the epoch blocks. May return early. */
-    virtual void launch(const persistent<float> &s, const residency &by) = 0;
-    virtual void launch(const persistent<double> &s, const residency &by) = 0;
-    virtual void launch(const halo_step<float> &s, const residency &by) = 0;
-    virtual void launch(const halo_step<double> &s, const residency &by) = 0;
+    /** All iterations, by so many blocks and the epoch blocks. May return early. */
+    virtual void launch(const persistent<float> &s, int blocks) = 0;
+    virtual void launch(const persistent<double> &s, int blocks) = 0;
+    virtual void launch(const halo_step<float> &s, int blocks) = 0;
+    virtual void launch(const halo_step<double> &s, int blocks) = 0;
 
     /** Of a GPU: where kernels are launched. */
     virtual CUstream_st *stream() const { return nullptr; }

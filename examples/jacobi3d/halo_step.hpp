@@ -29,14 +29,15 @@ struct halo_step {
 inline constexpr int exchange_blocks = 1;
 
 // The cells of a tile, from one field to the other; both begin at the box's lowest cell.
-template <int Lanes, int Batch, class Real, class Block>
+template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const mpix::halo::box &tile, const Real *now,
                              Real *next) {
     const auto from = [&](int axis) { return static_cast<int>(tile.lo[axis] - s.origin[axis]); };
     const auto to = [&](int axis) { return static_cast<int>(tile.hi[axis] - s.origin[axis]); };
-    detail::update_cells<Lanes, Batch>(block, now, next, s.width, s.plane, s.rate, from(0), from(1),
-                                       {from(0), to(0), from(1), to(1), from(2), to(2)},
-                                       [](int, int) { return [](int, Real *, Real) {}; });
+    const detail::neighbours by = detail::next_to(static_cast<int>(s.width), static_cast<int>(s.plane));
+    detail::update_cells<Lanes>(block, now, next, s.width, s.plane, s.rate, from(0), from(1),
+                                {from(0), to(0), from(1), to(1), from(2), to(2)},
+                                [&](int, int, int, int) { return by; });
 }
 
 /**
@@ -44,7 +45,7 @@ JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const
  * nothing: it begins exchanges, which takes longer than to compute a small tile. After a call has failed the others return at
  * once, so the kernel ends, and finish() on the host throws the reason.
  */
-template <int Lanes, int Batch, class Real, class Block>
+template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s) {
     const mpix::halo::device_exchange &x = s.exchange;
     const int tiles = block_index < blocks ? x.tiles() : 0;
@@ -58,7 +59,7 @@ JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks,
             const int t = x.tile_boundary_first(i);
             const bool exchanges = i < x.boundary_tiles();
             if (exchanges) mpix::halo::wait(block, x, t, step);
-            update_tile<Lanes, Batch>(block, s, x.tile(t), now, next);
+            update_tile<Lanes>(block, s, x.tile(t), now, next);
             if (exchanges) mpix::halo::send(block, x, t, step + 1);
         }
     }

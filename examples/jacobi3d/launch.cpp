@@ -40,12 +40,12 @@ public:
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
     residency persistent_blocks(std::int64_t bytes) const override { return {blocks_, 1, bytes <= cache_bytes}; }
-    residency halo_blocks(std::int64_t) const override { return {blocks_, 1, false}; }
+    residency halo_blocks() const override { return {blocks_, 1, false}; }
     std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], brick_rows}; }  // whole rows
-    void launch(const persistent<float> &s, const residency &by) override { run(s, by.blocks); }
-    void launch(const persistent<double> &s, const residency &by) override { run(s, by.blocks); }
-    void launch(const halo_step<float> &s, const residency &by) override { run(s, by.blocks); }
-    void launch(const halo_step<double> &s, const residency &by) override { run(s, by.blocks); }
+    void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
+    void launch(const halo_step<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const halo_step<double> &s, int blocks) override { run(s, blocks); }
 
     void synchronize() override {}
 
@@ -70,9 +70,8 @@ private:
     }
     template <class Real>
     void run(const halo_step<Real> &s, int blocks) {
-        play(blocks + exchange_blocks, [&](const mpix::host_group &block) {
-            jacobi_on_halo<1, most_in_batch>(block, block.group_rank(), blocks, s);
-        });
+        play(blocks + exchange_blocks,
+             [&](const mpix::host_group &block) { jacobi_on_halo<1>(block, block.group_rank(), blocks, s); });
     }
 
     template <class Kernel>

@@ -16,10 +16,9 @@ namespace {
 
 constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
-// Of kernels that run all iterations: the blocks of most_threads that __launch_bounds__ has room for on a multiprocessor. Two
-// leave 64 registers a thread, so that more loads are under way; one leaves 128, without spills, which is faster where cells
-// come from the cache.
-constexpr int registers_64 = 2, registers_128 = 1;
+// Of kernels that run all iterations, for __launch_bounds__: one such block on a multiprocessor leaves 128 registers a thread.
+// Without it nvcc 13.0 makes do with 64.
+constexpr int least_blocks = 1;
 constexpr int epoch_blocks = message_sets;
 
 void check(cudaError_t error, const char *call) {
@@ -33,20 +32,18 @@ __global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_const
                        static_cast<int>(gridDim.x), s);
 }
 
-template <class Real, int MinBlocks>
-__global__ void __launch_bounds__(most_threads, MinBlocks)
+template <class Real>
+__global__ void __launch_bounds__(most_threads, least_blocks)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
     __shared__ block_memory<Real> own;
-    jacobi_persistent<lanes, MinBlocks == registers_64>(
-        cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-        static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
+    jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                             static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
 }
 
-template <class Real, int MinBlocks>
-__global__ void __launch_bounds__(most_threads, MinBlocks) halo_kernel(const __grid_constant__ halo_step<Real> s) {
-    constexpr int batch = MinBlocks == registers_64 ? batch_of_64_registers : batch_of_128_registers;
-    jacobi_on_halo<lanes, batch>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                                 static_cast<int>(gridDim.x) - exchange_blocks, s);
+template <class Real>
+__global__ void __launch_bounds__(most_threads, least_blocks) halo_kernel(const __grid_constant__ halo_step<Real> s) {
+    jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                          static_cast<int>(gridDim.x) - exchange_blocks, s);
 }
 
 class cuda_executor final : public executor {
@@ -101,21 +98,19 @@ public:
     void launch(step<double> s) override { run(s); }
 
     residency persistent_blocks(std::int64_t bytes) const override {
-        return available("--persistent", bytes, persistent_kernel<float, registers_128>,
-                         persistent_kernel<double, registers_128>, persistent_kernel<float, registers_64>,
-                         persistent_kernel<double, registers_64>, epoch_blocks,
-                         ", and " + std::to_string(epoch_blocks) + " that run the epochs");
+        return {available("--persistent", persistent_kernel<float>, persistent_kernel<double>, epoch_blocks,
+                          "that run the epochs"),
+                threads_ / lanes, bytes <= cache_bytes() * 3 / 2};
     }
-    residency halo_blocks(std::int64_t bytes) const override {
-        return available("--halo", bytes, halo_kernel<float, registers_128>, halo_kernel<double, registers_128>,
-                         halo_kernel<float, registers_64>, halo_kernel<double, registers_64>, exchange_blocks,
-                         ", and " + std::to_string(exchange_blocks) + " that begins exchanges");
+    residency halo_blocks() const override {
+        return {available("--halo", halo_kernel<float>, halo_kernel<double>, exchange_blocks, "that begins exchanges"),
+                threads_ / lanes, false};
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
-    void launch(const persistent<float> &s, const residency &by) override { run(s, by); }
-    void launch(const persistent<double> &s, const residency &by) override { run(s, by); }
-    void launch(const halo_step<float> &s, const residency &by) override { run(s, by); }
-    void launch(const halo_step<double> &s, const residency &by) override { run(s, by); }
+    void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
+    void launch(const halo_step<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const halo_step<double> &s, int blocks) override { run(s, blocks); }
 
     CUstream_st *stream() const override { return stream_; }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }
@@ -129,19 +124,16 @@ private:
         return occupancy.blocks;
     }
 
-    // The blocks of a kernel, `others` of them for other work: those that were asked for, or as many as fit at once.
+    // The blocks of a kernel, beside `others` for other work: those that were asked for, or as many as fit at once.
     template <class Float, class Double>
-    residency available(const char *option, std::int64_t bytes, Float *float_128, Double *double_128, Float *float_64,
-                        Double *double_64, int others, const std::string &beside) const {
-        const int blocks_128 = std::min(resident_blocks(float_128), resident_blocks(double_128));
-        // Measured: up to here the kernels with 128 registers are the faster ones.
-        const bool in_cache = bytes <= cache_bytes() * 3 / 2 && chosen_ + others <= blocks_128;
-        const int resident = in_cache ? blocks_128 : std::min(resident_blocks(float_64), resident_blocks(double_64));
+    int available(const char *option, Float *of_float, Double *of_double, int others, const char *what_others) const {
+        const int resident = std::min(resident_blocks(of_float), resident_blocks(of_double));
         if (chosen_ + others > resident)
             throw std::invalid_argument(std::string(option) + ": " + std::to_string(chosen_) + " blocks of " +
-                                        std::to_string(threads_) + " threads" + beside + "; at most " +
-                                        std::to_string(resident) + " are resident on this GPU at the same time");
-        return {chosen_ ? chosen_ : resident - others, threads_ / lanes, in_cache};
+                                        std::to_string(threads_) + " threads, and " + std::to_string(others) + " " +
+                                        what_others + "; at most " + std::to_string(resident) +
+                                        " are resident on this GPU at the same time");
+        return chosen_ ? chosen_ : resident - others;
     }
     std::int64_t cache_bytes() const {
         int bytes = 0;
@@ -158,14 +150,12 @@ private:
     }
 
     template <class Real>
-    void run(const persistent<Real> &s, const residency &by) {
-        launch_resident(by.in_cache ? persistent_kernel<Real, registers_128> : persistent_kernel<Real, registers_64>, s,
-                        by.blocks + epoch_blocks);
+    void run(const persistent<Real> &s, int blocks) {
+        launch_resident(persistent_kernel<Real>, s, blocks + epoch_blocks);
     }
     template <class Real>
-    void run(const halo_step<Real> &s, const residency &by) {
-        launch_resident(by.in_cache ? halo_kernel<Real, registers_128> : halo_kernel<Real, registers_64>, s,
-                        by.blocks + exchange_blocks);
+    void run(const halo_step<Real> &s, int blocks) {
+        launch_resident(halo_kernel<Real>, s, blocks + exchange_blocks);
     }
 
     template <class Real>

@@ -300,7 +300,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
 template <class Real>
 double iterate_on_halo(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
     residency available{};
-    agree_on(world, [&] { available = device.halo_blocks(bytes_of_fields<Real>(where)); });
+    agree_on(world, [&] { available = device.halo_blocks(); });
     // The halo exchange sends faces, so no brick has more work than another.
     const extent3 brick = agreed_brick(opt, where, device, {}, available), &extent = where.boxes.grid();
     std::optional<halo_fields<Real>> fields;
@@ -318,8 +318,7 @@ double iterate_on_halo(const options &opt, const layout &where, executor &device
     const halo::device_exchange in_kernel = faces.start(opt.iterations);
     mpi_check(MPI_Barrier(world), "MPI_Barrier");
     const double begin = MPI_Wtime();
-    available.blocks = std::min(available.blocks, in_kernel.tiles());
-    device.launch(fields->kernel(in_kernel, where.my_cells().begin), available);
+    device.launch(fields->kernel(in_kernel, where.my_cells().begin), std::min(available.blocks, in_kernel.tiles()));
     device.synchronize();
     double took = MPI_Wtime() - begin, slowest = 0;
     faces.finish();  // throws what a call in the kernel has returned

@@ -10,7 +10,7 @@
 //      ghost cells of the next iteration, which the neighbours have sent before they arrive at theirs.
 //
 // There are two fields, of which an iteration reads one and writes the other. Along an axis on which the box is its own
-// neighbour, whoever computes a cell at one end stores it as a ghost cell at the other end, too.
+// neighbour, the cells at one end are read as the neighbours of those at the other.
 //
 // Message m of a face is its cells before iteration m. The requests of message m are those of set m % message_sets. An
 // additional block, an epoch block, ends the epoch of a message after the barrier of the iteration of that number, and
@@ -77,20 +77,16 @@ JACOBI3D_FN void await_iteration(const persistent<Real> &s, int blocks, int t) {
 }
 
 // Step 2 for one brick.
-template <int Lanes, int Batch, class Real, class Block>
+template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    const auto update_with = [&](const auto &on_column) {
-        update_cells<Lanes, Batch>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
-                                   b.cells.y0, inside(b), on_column);
+    const auto update_with = [&](const auto &around) {
+        update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
+                            b.cells.y0, inside(b), around);
     };
     if (b.wrapped == 0)
-        update_with([](int, int) { return [](int, Real *, Real) {}; });
+        update_with([&](int, int, int, int) { return next_to(static_cast<int>(s.width), static_cast<int>(s.plane)); });
     else
-        update_with([&](int x, int y) {
-            return [&s, faces = wrapped_at(s, b.wrapped, x, y)](int z, Real *cell, Real value) {
-                if (faces != 0) store_wrapped(s, faces, cell, z, value);
-            };
-        });
+        update_with([&](int x, int y, int z0, int z1) { return around_the_box(s, b.wrapped, x, y, z0, z1); });
 }
 
 // The thread that comes to the barrier for a block. Its release waits for that thread's own stores, so it is one of the last
@@ -120,7 +116,7 @@ JACOBI3D_FN void wait_at_barrier(const Block &block, const persistent<Real> &s, 
 // All that block `block_index` of `blocks` does. Where blocks take both, the items of an iteration are first the bricks on
 // faces, with their sides there, then the rest of all bricks; and the block has those of numbers block_index, block_index +
 // blocks, ...
-template <int Lanes, bool Apart, class Real, class Block>
+template <int Lanes, class Real, class Block>
 JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const persistent<Real> &s,
                          block_memory<Real> &own) {
     const int faces = s.on_faces_count, bricks = s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
@@ -159,15 +155,10 @@ JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const 
         return good;
     };
     for (int t = -1; t < s.iterations; ++t) {
-        const auto await_next = [&](const face_brick &on_faces) {
-            return Apart ? await_sides_apart(block, own, on_faces, t + 1) : await_sides(block, own, on_faces, t + 1);
-        };
-        bool good = all_faces([&](const face_brick &on_faces) {
-            return Apart ? do_sides_apart<Lanes>(block, own, on_faces, t) : do_sides<Lanes>(block, own, on_faces, t);
-        });
+        const auto await_next = [&](const face_brick &on_faces) { return await_sides(block, own, on_faces, t + 1); };
+        bool good = all_faces([&](const face_brick &on_faces) { return do_sides<Lanes>(block, own, on_faces, t); });
         for (int i = t < 0 ? bricks : first_rest; i < bricks; i += stride)
-            update<Lanes, Apart ? batch_of_64_registers : batch_of_128_registers>(
-                block, s, i == first_rest ? own.rest : brick_of(s, i), t);
+            update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i), t);
         if (t + 1 == s.iterations) break;
         // While other blocks have not come to the barrier, the next message's tiles may: the neighbour sends them before it
         // comes to its own.
@@ -218,13 +209,12 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
  * wrong cells, and return at the end or when a call of theirs fails, too; a wait for a tile that never comes lasts
  * MPIX_STALL_SECONDS. The host must not use the fields.
  *
- * Apart: the code of step 1 is a function of its own.
  */
-template <int Lanes, bool Apart = false, class Real, class Block>
+template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int epoch_blocks,
                                    const persistent<Real> &s, block_memory<Real> &own) {
     if (block_index < blocks)
-        detail::iterate<Lanes, Apart>(block, block_index, blocks, s, own);
+        detail::iterate<Lanes>(block, block_index, blocks, s, own);
     else if (s.request_count != 0)
         detail::run_epochs(block, s, blocks, block_index - blocks, epoch_blocks);
 }

@@ -74,7 +74,7 @@ public:
         residency by = available;
         by.blocks = blocks_of(available.blocks);
         kernel_.face_blocks = blocks_for_faces(kernel_.bricks, exchanged_, by);
-        box_.where().launch(kernel_, by);
+        box_.where().launch(kernel_, by.blocks);
     }
     /** More have nothing to do. */
     int blocks_of(int most) const { return std::min(most, kernel_.bricks.bricks() + kernel_.on_faces_count); }
@@ -113,19 +113,14 @@ private:
             for (int y = 0; y < size[1]; ++y, from += size[0])
                 std::copy_n(from, size[0], field.begin() + index(0, y, z));
         for (int f = 0; f < num_faces; ++f) {
-            if (exchanged[f]) continue;
+            if (exchanged[f] || wrapped[f]) continue;
             const std::vector<Real> rows = box_.ghost_cells(f);
             const int axis = face_axis(f), across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
-            std::array<int, 3> at, other_end;
+            std::array<int, 3> at;
             at[axis] = face_is_upper(f) ? size[axis] : -1;
             for (at[along] = 0; at[along] < size[along]; ++at[along])
-                for (at[across] = 0; at[across] < size[across]; ++at[across]) {
-                    other_end = at;
-                    other_end[axis] = face_is_upper(f) ? 0 : size[axis] - 1;
-                    field[index(at[0], at[1], at[2])] = wrapped[f]
-                                                            ? field[index(other_end[0], other_end[1], other_end[2])]
-                                                            : rows[std::int64_t{at[along]} * size[across] + at[across]];
-                }
+                for (at[across] = 0; at[across] < size[across]; ++at[across])
+                    field[index(at[0], at[1], at[2])] = rows[std::int64_t{at[along]} * size[across] + at[across]];
         }
         for (int i = 0; i < 2; ++i) {
             fields_[i] = device_array<Real>(box_.where(), static_cast<std::int64_t>(field.size()));

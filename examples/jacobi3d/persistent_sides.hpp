@@ -45,23 +45,19 @@ JACOBI3D_FN void for_side(const Block &block, const brick_side &r, const Cell &c
         for (int at = rank % Lanes; at < r.across; at += Lanes) cell(at, row);
 }
 
-// Of the faces in `wrapped`, a bit for each, those on which cells of column (x, y) may lie.
+// The neighbours of the cells (x, y, z0) to (x, y, z1 - 1), where these faces, a bit for each, are wrapped.
 template <class Real>
-JACOBI3D_FN unsigned wrapped_at(const persistent<Real> &s, unsigned wrapped, int x, int y) {
-    const int across_z = 3 << 4;
-    return wrapped & static_cast<unsigned>((x == 0) << 0 | (x == s.nx - 1) << 1 | (y == 0) << 2 | (y == s.ny - 1) << 3 |
-                                           across_z);
-}
-// Stores the value of a cell in layer z of that column, which is at `cell`, as a ghost cell beyond the opposite face as well, for
-// each of these faces on which it lies.
-template <class Real>
-JACOBI3D_FN void store_wrapped(const persistent<Real> &s, unsigned faces, Real *cell, int z, Real value) {
-    if ((faces >> 0 & 1) != 0) cell[s.nx] = value;
-    if ((faces >> 1 & 1) != 0) cell[-s.nx] = value;
-    if ((faces >> 2 & 1) != 0) cell[s.ny * s.width] = value;
-    if ((faces >> 3 & 1) != 0) cell[-s.ny * s.width] = value;
-    if ((faces >> 4 & 1) != 0 && z == 0) cell[s.nz * s.plane] = value;
-    if ((faces >> 5 & 1) != 0 && z == s.nz - 1) cell[-s.nz * s.plane] = value;
+JACOBI3D_FN neighbours around_the_box(const persistent<Real> &s, unsigned wrapped, int x, int y, int z0, int z1) {
+    const int width = static_cast<int>(s.width);
+    const auto leaves = [wrapped](int face, bool on_face) { return on_face && (wrapped >> face & 1) != 0; };
+    neighbours by = next_to(width, static_cast<int>(s.plane));
+    if (leaves(0, x == 0)) by.west = s.nx - 1;
+    if (leaves(1, x == s.nx - 1)) by.east = 1 - s.nx;
+    if (leaves(2, y == 0)) by.south = (s.ny - 1) * width;
+    if (leaves(3, y == s.ny - 1)) by.north = (1 - s.ny) * width;
+    if (leaves(4, z0 == 0)) by.below = (s.nz - 1) * s.plane;
+    if (leaves(5, z1 == s.nz)) by.above = (1 - s.nz) * s.plane;
+    return by;
 }
 
 // The cells of the side in iteration t. They go to message t + 1 as well.
@@ -84,8 +80,14 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
         // together; that beyond the side, which is not valid there, is then replaced by the ghost cell. No read-only cache:
         // ghost cells change while the kernel runs.
         const Real *const u = now + cell;
-        Real around[6] = {u[-1], u[1], u[-width], u[width], u[-plane], u[plane]};
-        const Real here = u[0], beyond = ghost[in_tile];
+        Real around[6];
+        const auto load = [&](const neighbours &by) {
+            const Real loaded[6] = {u[by.west], u[by.east], u[by.south], u[by.north], u[by.below], u[by.above]};
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+            for (int f = 0; f < 6; ++f) around[f] = loaded[f];
+        };
         int in_brick[3] = {};
         const cell_box &c = b.cells;
         if (other_sides != 0 || b.wrapped != 0) {
@@ -93,6 +95,12 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
             in_brick[1] = side < 2 ? at : side < 4 ? (side - 2) * (c.y1 - c.y0 - 1) : row;
             in_brick[2] = side < 4 ? row : (side - 4) * (c.z1 - c.z0 - 1);
         }
+        const int z = c.z0 + in_brick[2];
+        if (b.wrapped == 0)
+            load(next_to(width, plane));
+        else
+            load(around_the_box(s, b.wrapped, c.x0 + in_brick[0], c.y0 + in_brick[1], z, z + 1));
+        const Real here = u[0], beyond = ghost[in_tile];
         // A cell on an edge of the box has ghost cells in other faces' tiles, too, for all of which the block has waited. It
         // is computed once for each side, with equal results.
         if (other_sides != 0) {
@@ -115,9 +123,6 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
         const Real value = relax(here, around[0], around[1], around[2], around[3], around[4], around[5], rate);
         next[cell] = value;
         to[in_tile] = value;
-        if (b.wrapped != 0)
-            store_wrapped(s, wrapped_at(s, b.wrapped, c.x0 + in_brick[0], c.y0 + in_brick[1]), next + cell,
-                          c.z0 + in_brick[2], value);
     });
 }
 
@@ -204,16 +209,6 @@ JACOBI3D_FN bool do_sides(const Block &block, block_memory<Real> &own, const fac
             block.sync();  // two sides have the cells of their edge between them
     }
     return good;
-}
-
-// The same two, not inlined: with 64 registers the cells of step 2 need them all.
-template <class Real, class Block>
-JACOBI3D_APART bool await_sides_apart(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int m) {
-    return await_sides(block, own, on_faces, m);
-}
-template <int Lanes, class Real, class Block>
-JACOBI3D_APART bool do_sides_apart(const Block &block, block_memory<Real> &own, const face_brick &on_faces, int t) {
-    return do_sides<Lanes>(block, own, on_faces, t);
 }
 
 }  // namespace jacobi3d::detail

@@ -27,8 +27,7 @@ struct message {
 template <class Real>
 struct persistent {
     // The cell (0, 0, 0) of each; the first one has the initial cells. The ghost cells beyond a face with fixed values are
-    // these, in both fields; beyond a wrapped face they are the cells of the other end, stored in each iteration; beyond an
-    // exchanged face they are not used, since those lie in the tiles.
+    // these, in both fields; beyond other faces they are not used.
     Real *fields[2];
     int nx, ny, nz;
     std::int64_t width, plane;  // from a cell to the next one along y, and along z
