@@ -27,7 +27,8 @@ namespace {
 
 // Of an iteration, in units of the time that a layer (along z) of a brick takes. `beside`: of each brick, for the layers
 // beyond its ends and to begin with. `side_in_cache`, `side`: of a side on a face, which takes as long in either case, while
-// a layer does not. Estimated from the times of several shapes of bricks at 64^3 to 512^3 cells on two H200.
+// a layer does not. Estimated from the times of several shapes of bricks at 64^3 to 512^3 cells on two H200, with a kernel that
+// loaded four cells at once.
 constexpr std::int64_t beside = 3, side_in_cache = 20, side = 6;
 
 // A division of the blocks, and what an iteration costs then.
@@ -76,7 +77,7 @@ int blocks_for_faces(const brick_grid &bricks, const std::array<bool, num_faces>
 
 int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, const std::array<int, 2> &base,
                 const residency &available) {
-    // What a thread loads at once; see march.
+    // So shallow that a small box has a brick for each block.
     constexpr int least_depth = 4;
     const std::int64_t along_x = rounds(box[0], base[0]), along_y = rounds(box[1], base[1]);
     const int parts = parts_of(std::min(base[1], box[1]), available.rows);

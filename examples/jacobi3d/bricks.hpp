@@ -33,7 +33,7 @@ brick_grid cut_box(const extent3 &box, const extent3 &brick);
 /**
  * Blocks of a persistent kernel that are resident at once, without its epoch blocks. `rows`: rows of threads along y, which
  * divide a brick along z where they are more than it needs; 1 on the host. `in_cache`: the fields are so small that the cache
- * serves most loads (on a GPU, measured: up to one and a half times its size).
+ * serves most loads (on a GPU: at most one and a half times its size).
  */
 struct residency {
     int blocks, rows;

@@ -43,12 +43,13 @@ public:
     virtual void launch(step<double> s) = 0;
 
     /**
-     * The blocks of a persistent kernel, beside its epoch blocks (persistent.hpp), for two fields of `bytes` bytes together,
-     * and of one on the halo exchange; and the cells along x and y of their bricks in a box of that size. Throws
+     * The blocks of a persistent kernel beside its epoch blocks (persistent.hpp); `bytes`: of its two fields together. Throws
      * std::invalid_argument if the number that was asked for does not fit.
      */
     virtual residency persistent_blocks(std::int64_t bytes) const = 0;
+    /** The same for a kernel on the halo exchange. */
     virtual residency halo_blocks() const = 0;
+    /** The cells along x and y of a brick in `box`. */
     virtual std::array<int, 2> brick_base(const extent3 &box) const = 0;
 
     /** All iterations, by so many blocks and the epoch blocks. May return early. */

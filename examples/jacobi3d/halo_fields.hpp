@@ -24,7 +24,9 @@ class halo_fields {
 public:
     /** `box` has its initial cells, and gets the result's. */
     explicit halo_fields(subdomain<Real> &box)
-        : box_(box), width_((line + box.size()[0] + line) / line * line), plane_(width_ * (box.size()[1] + 2)) {
+        : box_(box),
+          width_((row_alignment + box.size()[0] + row_alignment) / row_alignment * row_alignment),
+          plane_(width_ * (box.size()[1] + 2)) {
         check_layer(plane_, most_in_batch);
         const extent3 &size = box.size();
         const std::vector<Real> cells = box.cells();
@@ -48,7 +50,7 @@ public:
     mpix::halo::field field(int which) const {
         return {std::span<Real>(fields_[which].data(), static_cast<std::size_t>(fields_[which].size())),
                 mpix::halo::radius::faces(1),
-                {.below = {line, 1, 1}, .above = {width_ - line - box_.size()[0], 1, 1}}};
+                {.below = {row_alignment, 1, 1}, .above = {width_ - row_alignment - box_.size()[0], 1, 1}}};
     }
     /** What the kernel is told of them. */
     halo_step<Real> kernel(const mpix::halo::device_exchange &exchange, const extent3 &origin) const {
@@ -68,9 +70,10 @@ public:
     }
 
 private:
-    static constexpr int line = 32;  // rows, and the boxes' cells in them, begin at multiples of so many elements
+    // Rows, and the boxes' cells in them, begin at multiples of so many elements. (Fewer were not tried here.)
+    static constexpr int row_alignment = 32;
 
-    std::int64_t first() const { return plane_ + width_ + line; }
+    std::int64_t first() const { return plane_ + width_ + row_alignment; }
 
     subdomain<Real> &box_;
     std::int64_t width_, plane_;

@@ -33,11 +33,11 @@ template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const mpix::halo::box &tile, const Real *now,
                              Real *next) {
     const auto from = [&](int axis) { return static_cast<int>(tile.lo[axis] - s.origin[axis]); };
-    const auto to = [&](int axis) { return static_cast<int>(tile.hi[axis] - s.origin[axis]); };
-    const detail::neighbours by = detail::next_to(static_cast<int>(s.width), static_cast<int>(s.plane));
+    const auto end = [&](int axis) { return static_cast<int>(tile.hi[axis] - s.origin[axis]); };
+    const detail::neighbour_offsets to = detail::inner_offsets(static_cast<int>(s.width), static_cast<int>(s.plane));
     detail::update_cells<Lanes>(block, now, next, s.width, s.plane, s.rate, from(0), from(1),
-                                {from(0), to(0), from(1), to(1), from(2), to(2)},
-                                [&](int, int, int, int) { return by; });
+                                {from(0), end(0), from(1), end(1), from(2), end(2)},
+                                [&](int, int, int, int) { return to; });
 }
 
 /**

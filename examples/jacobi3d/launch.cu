@@ -16,9 +16,9 @@ namespace {
 
 constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
-// Of kernels that run all iterations, for __launch_bounds__: one such block on a multiprocessor leaves 128 registers a thread.
-// Without it nvcc 13.0 makes do with 64.
-constexpr int least_blocks = 1;
+// The second bound of kernels that run all iterations: one block of 512 threads leaves 128 registers a thread. With no second
+// bound nvcc 13.0 takes 64, which hold the loads of four cells, and not of eight.
+constexpr int min_blocks_per_multiprocessor = 1;
 constexpr int epoch_blocks = message_sets;
 
 void check(cudaError_t error, const char *call) {
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_const
 }
 
 template <class Real>
-__global__ void __launch_bounds__(most_threads, least_blocks)
+__global__ void __launch_bounds__(most_threads, min_blocks_per_multiprocessor)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
     __shared__ block_memory<Real> own;
     jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
@@ -41,7 +41,8 @@ __global__ void __launch_bounds__(most_threads, least_blocks)
 }
 
 template <class Real>
-__global__ void __launch_bounds__(most_threads, least_blocks) halo_kernel(const __grid_constant__ halo_step<Real> s) {
+__global__ void __launch_bounds__(most_threads, min_blocks_per_multiprocessor)
+    halo_kernel(const __grid_constant__ halo_step<Real> s) {
     jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
                           static_cast<int>(gridDim.x) - exchange_blocks, s);
 }
@@ -124,12 +125,13 @@ private:
         return occupancy.blocks;
     }
 
-    // The blocks of a kernel, beside `others` for other work: those that were asked for, or as many as fit at once.
+    // The blocks of a kernel, beside `others` for other work: as many as were asked for, or as fit at once.
     template <class Float, class Double>
     int available(const char *option, Float *of_float, Double *of_double, int others, const char *what_others) const {
         const int resident = std::min(resident_blocks(of_float), resident_blocks(of_double));
-        if (chosen_ + others > resident)
-            throw std::invalid_argument(std::string(option) + ": " + std::to_string(chosen_) + " blocks of " +
+        const int least = std::max(chosen_, 1);
+        if (least + others > resident)
+            throw std::invalid_argument(std::string(option) + ": " + std::to_string(least) + " blocks of " +
                                         std::to_string(threads_) + " threads, and " + std::to_string(others) + " " +
                                         what_others + "; at most " + std::to_string(resident) +
                                         " are resident on this GPU at the same time");

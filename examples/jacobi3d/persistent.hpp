@@ -79,14 +79,15 @@ JACOBI3D_FN void await_iteration(const persistent<Real> &s, int blocks, int t) {
 // Step 2 for one brick.
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    const auto update_with = [&](const auto &around) {
+    const auto update_with = [&](const auto &offsets_of) {
         update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
-                            b.cells.y0, inside(b), around);
+                            b.cells.y0, inside(b), offsets_of);
     };
     if (b.wrapped == 0)
-        update_with([&](int, int, int, int) { return next_to(static_cast<int>(s.width), static_cast<int>(s.plane)); });
+        update_with(
+            [&](int, int, int, int) { return inner_offsets(static_cast<int>(s.width), static_cast<int>(s.plane)); });
     else
-        update_with([&](int x, int y, int z0, int z1) { return around_the_box(s, b.wrapped, x, y, z0, z1); });
+        update_with([&](int x, int y, int z0, int z1) { return periodic_offsets(s, b.wrapped, x, y, z0, z1); });
 }
 
 // The thread that comes to the barrier for a block. Its release waits for that thread's own stores, so it is one of the last
@@ -196,9 +197,9 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
 }  // namespace detail
 
 /**
- * The part of block `block_index` of `blocks` + `epoch_blocks`, all of which must run at the same time; 1 to message_sets
- * epoch blocks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
- * there are so many iterations; started[k] is k, and the other words are 0. `own` need not be initialised.
+ * The part of block `block_index` of `blocks` + `epoch_blocks`, all of which must run at the same time. `epoch_blocks` divides
+ * message_sets. Before the launch the requests of the first message_sets messages have been started, as far as there are so
+ * many iterations; started[k] is k, and the other words are 0. `own` need not be initialised.
  *
  * Why this cannot deadlock: at the end of iteration t a block waits for the other blocks' arrival; for message t + 1, which
  * the neighbour sends in its iteration t before it waits for anything; and for the start of message t + 2 by an epoch block.
@@ -208,7 +209,6 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
  * After an error the block that has seen it sets `failed` and returns. The others wait at no barrier from then on, compute
  * wrong cells, and return at the end or when a call of theirs fails, too; a wait for a tile that never comes lasts
  * MPIX_STALL_SECONDS. The host must not use the fields.
- *
  */
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int epoch_blocks,

@@ -94,19 +94,19 @@ public:
 
 private:
     static constexpr int failed_at = 2 * message_sets;
-    // Rows begin at multiples of so many elements: at 32 bytes, of float, which the GPU's memory gives at once.
-    static constexpr int line = 8;
+    // Rows begin at multiples of so many elements; of float, of 32 bytes, a sector of the GPU's memory.
+    static constexpr int row_alignment = 8;
 
     std::int64_t index(int x, int y, int z) const {
-        return line + (z + 1) * kernel_.plane + (y + 1) * kernel_.width + x;
+        return row_alignment + (z + 1) * kernel_.plane + (y + 1) * kernel_.width + x;
     }
     // A row is followed by the ghost cell at its end, and the next one's first ghost cell.
     void lay_out_fields(const std::array<bool, num_faces> &exchanged, const std::array<bool, num_faces> &wrapped) {
         const extent3 &size = box_.size();
-        kernel_.width = (std::int64_t{size[0]} + 2 + line - 1) / line * line;
+        kernel_.width = (std::int64_t{size[0]} + 2 + row_alignment - 1) / row_alignment * row_alignment;
         kernel_.plane = kernel_.width * (size[1] + 2);
         check_layer(kernel_.plane, most_in_batch);
-        std::vector<Real> field(static_cast<std::size_t>(line + kernel_.plane * (size[2] + 2)));
+        std::vector<Real> field(static_cast<std::size_t>(row_alignment + kernel_.plane * (size[2] + 2)));
         const std::vector<Real> cells = box_.cells();
         auto from = cells.begin();
         for (int z = 0; z < size[2]; ++z)

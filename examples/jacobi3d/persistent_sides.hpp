@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The cells on exchanged faces in a persistent kernel (persistent.hpp): a block waits for the tiles
-// of all sides of a brick; then, side by side, it computes the cells and sends them.
+// of all sides of a brick; then it computes and sends one side after another.
 #ifndef JACOBI3D_PERSISTENT_SIDES_HPP
 #define JACOBI3D_PERSISTENT_SIDES_HPP
 
@@ -45,19 +45,20 @@ JACOBI3D_FN void for_side(const Block &block, const brick_side &r, const Cell &c
         for (int at = rank % Lanes; at < r.across; at += Lanes) cell(at, row);
 }
 
-// The neighbours of the cells (x, y, z0) to (x, y, z1 - 1), where these faces, a bit for each, are wrapped.
+// Of the cells (x, y, z0) to (x, y, z1 - 1), in a box of which these faces, a bit for each, are wrapped.
 template <class Real>
-JACOBI3D_FN neighbours around_the_box(const persistent<Real> &s, unsigned wrapped, int x, int y, int z0, int z1) {
+JACOBI3D_FN neighbour_offsets periodic_offsets(const persistent<Real> &s, unsigned wrapped, int x, int y, int z0,
+                                               int z1) {
     const int width = static_cast<int>(s.width);
-    const auto leaves = [wrapped](int face, bool on_face) { return on_face && (wrapped >> face & 1) != 0; };
-    neighbours by = next_to(width, static_cast<int>(s.plane));
-    if (leaves(0, x == 0)) by.west = s.nx - 1;
-    if (leaves(1, x == s.nx - 1)) by.east = 1 - s.nx;
-    if (leaves(2, y == 0)) by.south = (s.ny - 1) * width;
-    if (leaves(3, y == s.ny - 1)) by.north = (1 - s.ny) * width;
-    if (leaves(4, z0 == 0)) by.below = (s.nz - 1) * s.plane;
-    if (leaves(5, z1 == s.nz)) by.above = (1 - s.nz) * s.plane;
-    return by;
+    const auto crosses = [wrapped](int face, bool on_face) { return on_face && (wrapped >> face & 1) != 0; };
+    neighbour_offsets to = inner_offsets(width, static_cast<int>(s.plane));
+    if (crosses(0, x == 0)) to.west = s.nx - 1;
+    if (crosses(1, x == s.nx - 1)) to.east = 1 - s.nx;
+    if (crosses(2, y == 0)) to.south = (s.ny - 1) * width;
+    if (crosses(3, y == s.ny - 1)) to.north = (1 - s.ny) * width;
+    if (crosses(4, z0 == 0)) to.below = (s.nz - 1) * s.plane;
+    if (crosses(5, z1 == s.nz)) to.above = (1 - s.nz) * s.plane;
+    return to;
 }
 
 // The cells of the side in iteration t. They go to message t + 1 as well.
@@ -76,13 +77,12 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
     for_side<Lanes>(block, r, [&](int at, int row) {
         const std::int64_t cell = at * r.step_across + std::int64_t{row} * r.step_along;
         const int in_tile = row * r.tile_width + at;
-        // All six neighbours are loaded from the field, without a choice of address, so that all loads are under way
-        // together; that beyond the side, which is not valid there, is then replaced by the ghost cell. No read-only cache:
-        // ghost cells change while the kernel runs.
+        // The six loads do not depend on each other, so all are under way together. The one across the side reads a cell that
+        // is not valid; the ghost cell replaces it below. No read-only cache: ghost cells change while the kernel runs.
         const Real *const u = now + cell;
         Real around[6];
-        const auto load = [&](const neighbours &by) {
-            const Real loaded[6] = {u[by.west], u[by.east], u[by.south], u[by.north], u[by.below], u[by.above]};
+        const auto load = [&](const neighbour_offsets &at) {
+            const Real loaded[6] = {u[at.west], u[at.east], u[at.south], u[at.north], u[at.below], u[at.above]};
 #ifdef __CUDACC__
 #pragma unroll
 #endif
@@ -97,9 +97,9 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
         }
         const int z = c.z0 + in_brick[2];
         if (b.wrapped == 0)
-            load(next_to(width, plane));
+            load(inner_offsets(width, plane));
         else
-            load(around_the_box(s, b.wrapped, c.x0 + in_brick[0], c.y0 + in_brick[1], z, z + 1));
+            load(periodic_offsets(s, b.wrapped, c.x0 + in_brick[0], c.y0 + in_brick[1], z, z + 1));
         const Real here = u[0], beyond = ghost[in_tile];
         // A cell on an edge of the box has ghost cells in other faces' tiles, too, for all of which the block has waited. It
         // is computed once for each side, with equal results.

@@ -26,8 +26,8 @@ struct message {
 // All that the kernel is told; passed by value.
 template <class Real>
 struct persistent {
-    // The cell (0, 0, 0) of each; the first one has the initial cells. The ghost cells beyond a face with fixed values are
-    // these, in both fields; beyond other faces they are not used.
+    // The cell (0, 0, 0) of each; the first one has the initial cells. Beyond a face of the grid that is not periodic, ghost
+    // cells hold the fixed values, in both fields. Elsewhere they are not used.
     Real *fields[2];
     int nx, ny, nz;
     std::int64_t width, plane;  // from a cell to the next one along y, and along z
@@ -47,7 +47,7 @@ struct persistent {
     // Of each set: stored by the leader of its epoch block, and read by the others behind a barrier, so that all of them
     // take the same way.
     int *gave_up;
-    unsigned exchanged;  // a bit for each face
+    unsigned exchanged;  // a bit for each face whose neighbour is another rank
     unsigned wrapped;    // of each face whose neighbour is the box itself: periodic, and one rank along that axis
     message<Real> messages[message_sets][6];
     MPIX_Prequest requests[message_sets][12];  // of a set, `request_count` of them

@@ -16,20 +16,21 @@ inline constexpr int most_in_batch = 8;  // cells of a column that a thread load
 
 namespace detail {
 
-// Where the neighbours of a column's cells are, in elements from a cell on; `below` from the first cell, `above` from the last.
-struct neighbours {
+// From a cell to its neighbours, in elements. Of a column: `below` is from the first cell, `above` from the last.
+struct neighbour_offsets {
     int west, east, south, north;
     std::int64_t below, above;
 };
-JACOBI3D_FN neighbours next_to(int width, int plane) { return {-1, 1, -width, width, -plane, plane}; }
+// Inside a field.
+JACOBI3D_FN neighbour_offsets inner_offsets(int width, int plane) { return {-1, 1, -width, width, -plane, plane}; }
 
 // `count` cells of a column, from *u on. Strides of 32 bits (check_layer) take fewer registers.
 template <class Real>
-JACOBI3D_FN void march(const Real *u, Real *v, const neighbours &by, int plane, int count, Real rate) {
+JACOBI3D_FN void march(const Real *u, Real *v, const neighbour_offsets &to, int plane, int count, Real rate) {
     // The loads of so many cells are under way together. (The compiler moves no load before a store, which might be to
     // the same place.)
     constexpr int batch = sizeof(Real) == 4 ? most_in_batch : most_in_batch / 2;
-    Real below = u[by.below], here = u[0];
+    Real below = u[to.below], here = u[0];
     const auto step = [&](auto whole, int n) {
         const auto has = [n](int k) { return decltype(whole)::value || k < n; };
         Real west[batch] = {}, east[batch] = {}, south[batch] = {}, north[batch] = {}, above[batch] = {};
@@ -39,11 +40,11 @@ JACOBI3D_FN void march(const Real *u, Real *v, const neighbours &by, int plane, 
         for (int k = 0; k < batch; ++k) {
             if (!has(k)) continue;
             const Real *const w = u + k * plane;
-            west[k] = w[by.west];
-            east[k] = w[by.east];
-            south[k] = w[by.south];
-            north[k] = w[by.north];
-            above[k] = w[n == count && k == n - 1 ? by.above : plane];
+            west[k] = w[to.west];
+            east[k] = w[to.east];
+            south[k] = w[to.south];
+            north[k] = w[to.north];
+            above[k] = w[n == count && k == n - 1 ? to.above : plane];
         }
 #ifdef __CUDACC__
 #pragma unroll
@@ -66,11 +67,11 @@ JACOBI3D_FN void march(const Real *u, Real *v, const neighbours &by, int plane, 
 // each thread takes a column along z. If there are at least twice as many rows as the brick has cells along y, they are
 // divided into parts, each of which takes a range of z. With Lanes = 1 (host) a thread takes whole rows of cells, which the
 // compiler vectorises. Blocks write `now` while others compute, one iteration later: no __restrict__, no read-only cache.
-// around(x, y, z0, z1) tells the neighbours of the cells (x, y, z0) to (x, y, z1 - 1); those of cells that are not the first
-// or the last of a row are the same.
-template <int Lanes, class Real, class Block, class Around>
+// offsets_of(x, y, z0, z1) is of the cells (x, y, z0) to (x, y, z1 - 1). Only the first and the last cell of a row may have
+// others than the rest of the row.
+template <int Lanes, class Real, class Block, class OffsetsOf>
 JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, std::int64_t width, std::int64_t plane,
-                              Real rate, int x0, int y0, const cell_box &r, const Around &around) {
+                              Real rate, int x0, int y0, const cell_box &r, const OffsetsOf &offsets_of) {
     const int rank = static_cast<int>(block.thread_rank());
     const int rows = static_cast<int>(block.num_threads()) / Lanes;
     if constexpr (Lanes > 1) {
@@ -86,18 +87,18 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
             for (int x = x0 + rank % Lanes; x < r.x1; x += Lanes) {
                 if (x < r.x0 || y < r.y0 || z0 >= z1) continue;
                 const std::int64_t first = z0 * plane + y * width + x;
-                march(now + first, next + first, around(x, y, z0, z1), static_cast<int>(plane), z1 - z0, rate);
+                march(now + first, next + first, offsets_of(x, y, z0, z1), static_cast<int>(plane), z1 - z0, rate);
             }
     } else {
         for (int z = r.z0; z < r.z1; ++z)
             for (int y = r.y0 + rank; y < r.y1; y += rows) {
                 const Real *const u = now + z * plane + y * width;
                 Real *const v = next + z * plane + y * width;
-                const auto update = [&](int from, int to) {
-                    const neighbours by = around(from, y, z, z + 1);
-                    for (int x = from; x < to; ++x)
-                        v[x] = relax(u[x], u[x + by.west], u[x + by.east], u[x + by.south], u[x + by.north],
-                                     u[x + by.below], u[x + by.above], rate);
+                const auto update = [&](int begin, int end) {
+                    const neighbour_offsets to = offsets_of(begin, y, z, z + 1);
+                    for (int x = begin; x < end; ++x)
+                        v[x] = relax(u[x], u[x + to.west], u[x + to.east], u[x + to.south], u[x + to.north],
+                                     u[x + to.below], u[x + to.above], rate);
                 };
                 update(r.x0, least(r.x0 + 1, r.x1));
                 update(r.x0 + 1, r.x1 - 1);
