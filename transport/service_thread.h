@@ -16,6 +16,10 @@
 #include <cstddef>
 #include <vector>
 
+#if MPIX_HAVE_CUDA
+#include <mpix/detail/cuda_context.h>
+#endif
+
 namespace mpix::transport {
 
 class service_thread {
@@ -40,6 +44,9 @@ public:
             error = pthread_create(
                 &thread_, &attributes,
                 [](void *of) -> void * {
+#if MPIX_HAVE_CUDA
+                    detail::library_thread = true;
+#endif
                     (static_cast<Object *>(of)->*Body)();
                     return nullptr;
                 },

@@ -106,7 +106,8 @@ struct transport {
     virtual status acquire_view(const region &host, int device, void *&out) = 0;
     virtual void release_view(const region &host) = 0;
 
-    // The device that is to use the peer's memory for a buffer on no device: one that the process uses already, if any.
+    // The device by which a host buffer reaches the peer's device memory: one on which this process has a context, else 0. Any
+    // other would get one.
     virtual int device_in_use() { return 0; }
 
     // Small accesses to own or attached memory; return when done.

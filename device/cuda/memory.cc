@@ -8,6 +8,7 @@ namespace mpix::gpu {
 
 std::string allocate(int device, std::uint64_t bytes, void *&memory) {
     const detail::device_scope scope(device);
+    if (!scope.problem().empty()) return scope.problem();
     const auto failed = [&](const char *call, cudaError_t error) {
         cudaGetLastError();
         return std::string(call) + ": " + cudaGetErrorString(error);

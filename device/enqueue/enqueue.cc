@@ -14,6 +14,7 @@ namespace {
 template <class Launch>
 std::string launch_on(int device, const Launch &launch) {
     const detail::device_scope scope(device);
+    if (!scope.problem().empty()) return scope.problem();
     const auto error = static_cast<cudaError_t>(launch());
     if (error == cudaSuccess) return {};
     std::string problem = detail::cuda_error("kernel launch", error);

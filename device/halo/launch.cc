@@ -28,12 +28,14 @@ launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchan
 
 std::string finish_device(int device) {
     const detail::device_scope scope(device);
+    if (!scope.problem().empty()) return scope.problem();
     const cudaError_t error = cudaDeviceSynchronize();
     return error == cudaSuccess ? std::string() : detail::cuda_error("cudaDeviceSynchronize", error);
 }
 
 std::string run_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device) {
     const detail::device_scope scope(device);
+    if (!scope.problem().empty()) return scope.problem();
     std::string problem = enqueue_exchange(call, o, device, cudaStreamPerThread).problem;
     const cudaError_t error = cudaStreamSynchronize(cudaStreamPerThread);
     if (problem.empty() && error != cudaSuccess) problem = detail::cuda_error("cudaStreamSynchronize", error);

@@ -187,6 +187,7 @@ outcome submit(device_state &device, const passage &p, cudaStream_t stream) {
 template <class Submit>
 outcome finish_on(int ordinal, const Submit &submit_to) {
     const device_scope scope(ordinal);
+    if (!scope.problem().empty()) return scope.problem();
     device_state &device = devices().at(static_cast<std::size_t>(ordinal));
     if (outcome problem = device.open(); !problem.empty()) return problem;
     cudaStream_t const stream = device.take_stream();
@@ -210,6 +211,7 @@ outcome run(const message &m) {
 
 outcome load_on(int ordinal) {
     const device_scope scope(ordinal);
+    if (!scope.problem().empty()) return scope.problem();
     return devices().at(static_cast<std::size_t>(ordinal)).load(ordinal, costs_matter());
 }
 
@@ -221,6 +223,7 @@ outcome start(const passage &p, std::unique_ptr<pending> &out) {
 
 outcome enqueue(const message &m, stream_handle stream) {
     const device_scope scope(m.device);
+    if (!scope.problem().empty()) return scope.problem();
     device_state &device = devices().at(static_cast<std::size_t>(m.device));
     if (outcome problem = device.open(); !problem.empty()) return problem;
     return submit(device, m, stream);
@@ -244,6 +247,7 @@ outcome copy(void *to, const void *from, int64_t bytes, int device) {
 
 outcome place(const mpix_typemap *type, int device, const mpix_typemap **out) {
     const device_scope scope(device);
+    if (!scope.problem().empty()) return scope.problem();
     device_state &state = devices().at(static_cast<std::size_t>(device));
     mpix_typemap there{};
     outcome problem = state.open();

@@ -17,7 +17,7 @@ namespace mpix::gpu {
 
 struct under_way final : pending {
     device_state *device = nullptr;
-    int ordinal = 0;  // its
+    int ordinal = 0;  // the device's
     cudaStream_t stream = nullptr;
     cudaEvent_t end = nullptr;
     const char *what = nullptr;
@@ -33,6 +33,7 @@ struct under_way final : pending {
 template <class Submit>
 outcome start_in_own_stream(int ordinal, const char *what, const Submit &submit_to, std::unique_ptr<pending> &out) {
     const detail::device_scope scope(ordinal);
+    if (!scope.problem().empty()) return scope.problem();
     device_state &device = devices().at(static_cast<std::size_t>(ordinal));
     if (outcome problem = device.open(); !problem.empty()) return problem;
     auto made = std::make_unique<under_way>();

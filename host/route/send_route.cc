@@ -90,9 +90,13 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
         if (auto bad = bounce_buffers_of(place.device).allocate(transport::node_memory(), *place.owner, place.device);
             !bad.ok())
             return bad;
-    // The device that will do the stores or the copies: the buffer's, if it is on one.
+    // The device that will do the stores or the copies: the buffer's; for one on the host, see device_in_use.
     transport::transport *const gpus = transport::devices();
-    const int user = place.owner != nullptr ? place.device : to_gpu && gpus != nullptr ? gpus->device_in_use() : 0;
+    int user = 0;
+    if (place.owner != nullptr)
+        user = place.device;
+    else if (to_gpu && gpus != nullptr)
+        user = gpus->device_in_use();
     if (auto bad = attach_landing(offered, m, user, route); !bad.ok()) return bad;
     if (auto bad = route.link.attach(m.arrival, user, route.arrival); !bad.ok()) return bad;
     if (auto bad = route.link.attach(m.words, user, route.peer_words); !bad.ok()) return bad;

@@ -45,10 +45,12 @@ struct allocation {
 // By address.
 inline std::map<unsigned long long, allocation> memory;
 
-// The devices' primary contexts: whether there is one, and those that are current on the calling thread, the last one first of
-// all. What the thread does to captures, by the driver's number.
+// The devices' primary contexts, and how often each became current. `current`: the calling thread's stack of contexts, the
+// current one last. `capture_mode`: the thread's CUstreamCaptureMode.
 struct context {
-    bool made = false;
+    int pushed = 0;
+    bool refused = false;  // to retain it fails
+    bool stale = false;    // to make it current fails, until it is retained again
 };
 inline context contexts[4];
 inline thread_local std::vector<context *> current;
@@ -56,7 +58,8 @@ inline thread_local int capture_mode = 0;
 inline int device_of(const context *of) { return static_cast<int>(of - contexts); }
 
 inline int retain_context(void **out, int device) {
-    contexts[device].made = true;
+    if (contexts[device].refused) return CUDA_ERROR_INVALID_VALUE;
+    contexts[device].stale = false;
     *out = &contexts[device];
     return CUDA_SUCCESS;
 }
@@ -70,7 +73,10 @@ inline int get_current_device(int *out) {
     return CUDA_SUCCESS;
 }
 inline int push_current(void *of) {
-    current.push_back(static_cast<context *>(of));
+    context *const made = static_cast<context *>(of);
+    if (made->stale) return CUDA_ERROR_INVALID_VALUE;
+    ++made->pushed;
+    current.push_back(made);
     return CUDA_SUCCESS;
 }
 inline int pop_current(void **out) {
@@ -149,7 +155,8 @@ inline void *find_function(std::string_view name) {
     if (name == "cuCtxPushCurrent") return as_entry(&push_current);
     if (name == "cuCtxPopCurrent") return as_entry(&pop_current);
     if (name == "cuThreadExchangeStreamCaptureMode") return as_entry(&exchange_capture_mode);
-    return name == "cuMemGetAddressRange" ? as_entry(&get_range) : as_entry(&get_attribute);
+    if (name == "cuMemGetAddressRange") return as_entry(&get_range);
+    return name == "cuPointerGetAttribute" ? as_entry(&get_attribute) : nullptr;
 }
 
 }  // namespace fake_cuda
@@ -217,8 +224,8 @@ inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char *cudaGetErrorString(cudaError_t) { return "it failed"; }
 inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned, unsigned,
                                                     cudaDriverEntryPointQueryResult *found) {
-    *found = cudaDriverEntryPointSuccess;
     *out = fake_cuda::find_function(name);
+    *found = *out != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }

@@ -39,7 +39,7 @@ using detail::device_scope;
 
 struct view {
     unsigned users = 0;
-    int device = 0;  // of the first user
+    int device = 0;  // that page-locked it; to unlock it takes a context
     bool locked = false;
     bool locked_here = false;  // false: the user had page-locked it before us
 };
@@ -106,13 +106,14 @@ public:
     status check(const void *buffer, std::uint64_t bytes) override { return check_memory(buffer, bytes); }
 
     status allocate(std::uint64_t bytes, int device, region &out) override {
+        const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         const std::uint64_t length = round_up(bytes == 0 ? 1 : bytes, alignment);
         out = {};
         if (status bad = cut(length, device, out); !bad.ok()) return bad;
         out.bytes = bytes;
         out.device = device;
         out.handle = allocated;
-        const device_scope scope(device);
         cudaStream_t stream = nullptr;
         status bad = stream_of(device, stream);
         cudaError_t error = cudaSuccess;
@@ -154,6 +155,7 @@ public:
 
     status describe(const region &own, wire_region &out) override {
         const device_scope scope(own.device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         wire_address address{};
         if (is_adopted(own) && is_vmm_memory(own.address)) {
             if (status bad = exports_.give(own, own.handle, address); !bad.ok())
@@ -202,6 +204,7 @@ public:
             return from_sentence(detail::enable_peer(device, wire.device));
         }
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         const bool by_files = address.files >= 0;
         status bad = by_files ? files_.attach(address, device, out) : mappings_.attach(address, device, out);
         if (bad.ok()) out.handle = by_files ? attached_by_files : attached_by_ipc;
@@ -221,6 +224,7 @@ public:
 
     status acquire_view(const region &host, int device, void *&out) override {
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         const std::lock_guard lock(mutex_);
         view &v = views_[host.backing];
         if (!v.locked) {
@@ -260,7 +264,6 @@ public:
         cudaHostUnregister(host.backing);  // waits for kernels, so without the lock
     }
 
-    // To use another one would make a context there.
     int device_in_use() override {
         for (int device = 0; device < static_cast<int>(streams_.size()); ++device)
             if (detail::has_context(device)) return device;
@@ -276,6 +279,7 @@ public:
 
     status prepare(int device) override {
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         if (status bad = stream_of(copy_streams_, device, stream); !bad.ok()) return bad;
@@ -288,6 +292,7 @@ public:
     // Waiting for the GPU takes longer than all the rest, so the words wait for their copies in page-locked memory.
     status post_words(void *to, std::uint64_t value, std::uint64_t count, int device) override {
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         const std::lock_guard lock(posting_);
@@ -306,6 +311,7 @@ public:
     }
     status flush_words(int device) override {
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         const cudaError_t error = cudaStreamSynchronize(stream);
@@ -328,6 +334,7 @@ public:
             }
         }
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         const cudaError_t error = cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
                                                                      cudaFlushGPUDirectRDMAWritesToOwner);
         return error == cudaSuccess ? status{} : cuda_error("cudaDeviceFlushGPUDirectRDMAWrites", error);
@@ -411,6 +418,7 @@ private:
                 return {};
             }
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         void *base = nullptr;
         const std::uint64_t bytes = round_up(scratch_bytes + length, slab_unit);
         if (const cudaError_t error = cudaMalloc(&base, bytes); error != cudaSuccess)
@@ -424,6 +432,7 @@ private:
 
     status bounce_of(int device, char *&out) {
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         const std::lock_guard lock(mutex_);
         void *&bounce = bounces_[device];
         if (bounce == nullptr)
@@ -459,6 +468,7 @@ private:
 
     status copy_now(void *to, const void *from, std::uint64_t bytes, int device) {
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
