@@ -32,6 +32,13 @@ std::string look_for_fabric() {
 
 }  // namespace
 
+int count_gpus() {
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess) n = 0;
+    cudaGetLastError();
+    return n;
+}
+
 node_gpus find_gpus() {
     node_gpus found;
     int n = 0;

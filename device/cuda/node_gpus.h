@@ -18,13 +18,16 @@ struct node_gpus {
     std::string why_no_fabric;  // memory that is mapped across nodes (IMEX); empty: it can be made
 };
 
+// find_gpus makes a context on the current GPU, count_gpus makes none.
 #if MPIX_HAVE_CUDA
 node_gpus find_gpus();
+int count_gpus();
 #else
 inline node_gpus find_gpus() {
     const std::string why = "mpix was built without CUDA";
     return {why, {}, {}, why, why};
 }
+inline int count_gpus() { return 0; }
 #endif
 
 }  // namespace mpix::gpu

@@ -117,7 +117,7 @@ status run_epoch(const ring &in, pair_of_requests &requests, buffer &out, buffer
 
 status run_size(const ring &in, const checked_path *path, std::uint64_t each, std::string &carried_by) {
     const bool on_gpu = path != nullptr && path->gpu_memory;
-    const int gpus = on_gpu ? static_cast<int>(gpu::find_gpus().names.size()) : 0;
+    const int gpus = on_gpu ? gpu::count_gpus() : 0;
     if (on_gpu && gpus == 0) return failure("this process can use no GPU");
     buffer out, arrived;
     for (buffer *const one : {&out, &arrived})
