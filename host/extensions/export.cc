@@ -92,7 +92,8 @@ status export_request(request &r, const export_options &options, MPIX_Prequest &
         copy = std::make_unique<device_copy>(*transport::devices(), options.device);
     const std::scoped_lock lock(setup_mutex(), r.engine);
     auto &all = exports();  // first: its construction may fail
-    if (r.exported_to_host || r.device != nullptr) return failure(MPI_ERR_REQUEST, "the request is exported already");
+    if (r.exported_to_host || r.device != nullptr)
+        return failure(MPI_ERR_REQUEST, format("{} is exported already", r.name()));
     if (options.device == transport::on_host) {
         r.home->contributors = static_cast<std::uint32_t>(options.contributors);
         if (r.kind == MPIX_KIND_SEND)
@@ -156,7 +157,7 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
     if (r->active()) {
         setup.unlock();
         return raise_for(r.get(), "MPIX_Prequest_free",
-                         failure(MPI_ERR_REQUEST, "the request is active; complete it first"));
+                         failure(MPI_ERR_REQUEST, format("{} is active; complete it first", r->name())));
     }
     std::unique_lock engine(r->engine);
     std::unique_ptr<device_copy> ended;

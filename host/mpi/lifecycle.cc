@@ -21,22 +21,12 @@
 
 using namespace mpix;
 
-namespace {
-
-std::string name_of(const mpix::request &r) {
-    const std::string peer = r.null_peer() ? "MPI_PROC_NULL" : format("rank {}", r.op.peer);
-    return format("the {} {}, tag {},", r.kind == MPIX_KIND_SEND ? "send to" : "receive from", peer, r.op.tag);
-}
-
-}  // namespace
-
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Start", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
     const profiled_range shown(range_name::start);
-    if (r->active())
-        return raise(*r, "MPI_Start", failure(MPI_ERR_REQUEST, format("{} is active already", name_of(*r))));
+    if (r->active()) return raise(*r, "MPI_Start", failure(MPI_ERR_REQUEST, format("{} is active already", r->name())));
     // An error of the inactive time before this call; it must not count as one of the new epoch.
     if (const status bad = r->device_error(); !bad.ok()) return raise(*r, "MPI_Start", bad);
     r->start();
@@ -98,7 +88,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     if (r == nullptr) return from_library(next.Request_free(request));
     status bad;
     if (r->active())
-        bad = failure(MPI_ERR_REQUEST, format("{} is active; complete it first", name_of(*r)));
+        bad = failure(MPI_ERR_REQUEST, format("{} is active; complete it first", r->name()));
     else if (r->exported_to_host || r->device != nullptr)
         bad = failure(MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first");
     if (!bad.ok()) return raise(*r, "MPI_Request_free", bad);

@@ -281,6 +281,11 @@ stall request::stall_so_far(const char *kind_name, const char *missing_what) con
             .missing_what = missing_what};
 }
 
+std::string request::name() const {
+    const std::string peer = null_peer() ? "MPI_PROC_NULL" : format("rank {}", op.peer);
+    return format("the {} {}, tag {},", kind == MPIX_KIND_SEND ? "send to" : "receive from", peer, op.tag);
+}
+
 stall request::describe_stall_fully() {
     stall s = describe_stall();
     if (const std::string also = obstacle(); !also.empty()) s.remark += (s.remark.empty() ? "" : "; ") + also;

@@ -108,6 +108,8 @@ public:
     virtual stall describe_stall() = 0;
     // The same, with obstacle().
     stall describe_stall_fully();
+    // In sentences: "the send to rank 1, tag 0,".
+    std::string name() const;
     // Its state in words, for the peer's stall report; continues "rank n has". setup_mutex is held.
     std::string standing();
 

@@ -158,6 +158,24 @@ struct one_request {
     }
 };
 
+// No lists.
+struct no_lists {
+    report *errors;
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        const MPIX_Prequest null = MPIX_PREQUEST_NULL;
+        for (const MPIX_Prequest *const list : {static_cast<const MPIX_Prequest *>(nullptr), &null}) {
+            const int n = list == nullptr ? 2 : -1;
+            expect_code(errors, 0, 1, MPI_ERR_ARG, mpix::wait(block, n, list, patience_ns));
+            expect_code(errors, 0, 2, MPI_ERR_ARG, mpix::start(block, n, list));
+            expect_code(errors, 0, 3, MPI_ERR_ARG, mpix::next_epoch(block, n, list, patience_ns));
+        }
+        expect_code(errors, 0, 4, MPI_SUCCESS,
+                    mpix::wait(block, 0, static_cast<const MPIX_Prequest *>(nullptr), patience_ns));
+    }
+};
+
 // A receive and a send of MPI_PROC_NULL, whose epochs end at once.
 struct null_peer {
     report *errors;
@@ -223,6 +241,7 @@ void null_peers(session &s) {
 void errors(session &s) {
     s.what = "errors";
     s.run(1, 1, one_request{s.errors, MPIX_PREQUEST_NULL, MPI_SUCCESS, MPI_ERR_REQUEST});
+    s.run(1, executor::is_gpu ? 64 : 2, no_lists{s.errors});
     exchange x(s, {}, 77);
     // Before the host's Start.
     s.run(1, 1, one_request{s.errors, x.send, MPI_SUCCESS, MPI_ERR_REQUEST});

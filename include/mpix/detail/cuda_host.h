@@ -17,7 +17,7 @@ namespace mpix::detail {
 
 // A sentence for the user.
 inline std::string cuda_error(const char *what, cudaError_t error) {
-    cudaGetLastError();  // ours to report, not for the user's next check to find
+    cudaGetLastError();       // ours to report, not for the user's next check to find
     std::string text = what;  // not by operator +, of which GCC 12 warns (-Warray-bounds)
     text += ": ";
     return text += cudaGetErrorString(error);

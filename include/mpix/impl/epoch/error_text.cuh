@@ -62,7 +62,7 @@ MPIX_FN const char *text_of(mpix_cause cause) {
         case MPIX_CAUSE_HANDLE:
             return "the handle was freed or is invalid, or the kernel was compiled with another version of mpix";
         case MPIX_CAUSE_INACTIVE:
-            return "the request is not active; call MPI_Start before the kernel";
+            return "the request is not active; call MPI_Start before the kernel, and complete it after the kernel";
         case MPIX_CAUSE_ACTIVE:
             return "the epoch runs: it was not waited for, or another group has started it";
         case MPIX_CAUSE_DEADLINE:

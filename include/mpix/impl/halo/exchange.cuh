@@ -402,7 +402,7 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
     // One thread looks, so that all members go the same way.
     if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return MPI_ERR_OTHER;
     const int set = detail::set_of(x, step);
-    const int code = next_epoch(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
+    const int code = mpix::detail::next_listed(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
     if (code != MPI_SUCCESS)
         return detail::record_failure(group, x, code, device_exchange::next_failed, step,
                                       detail::may_repeat(code, timeout_ns));

@@ -122,6 +122,17 @@ MPIX_FN int next_all(const Group &group, int n, const List &list, uint64_t timeo
     return good ? MPI_SUCCESS : MPI_ERR_REQUEST;
 }
 
+// `requests` is a list of `n`.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int next_listed(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
+    uint64_t begun;
+    return next_all(
+        group, n, [requests](int i) { return requests[i]; }, timeout_ns, &begun);
+}
+
 }  // namespace mpix::detail
 
 namespace mpix {
@@ -131,6 +142,7 @@ namespace mpix {
 #endif
 template <class Group>
 MPIX_FN int start(const Group &group, int n, const MPIX_Prequest requests[]) {
+    if (!detail::is_list(n, requests)) return MPI_ERR_ARG;
     return detail::start_all(group, n, [requests](int i) { return requests[i]; });
 }
 #ifdef __CUDACC__
@@ -145,9 +157,7 @@ MPIX_FN int start(const Group &group, MPIX_Prequest preq) {
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
-    uint64_t begun;
-    return detail::next_all(
-        group, n, [requests](int i) { return requests[i]; }, timeout_ns, &begun);
+    return detail::is_list(n, requests) ? detail::next_listed(group, n, requests, timeout_ns) : MPI_ERR_ARG;
 }
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable

@@ -70,6 +70,8 @@ MPIX_FN void end_epoch(mpix_prequest *r, uint64_t epoch) {
     store_relaxed(&r->waited_epoch, epoch);
 }
 
+MPIX_FN bool is_list(int n, const MPIX_Prequest requests[]) { return n == 0 || (n > 0 && requests != nullptr); }
+
 // What a thread has found out about the end of a request's epoch.
 enum class epoch_end {
     over,       // nothing is left to wait for
@@ -221,6 +223,7 @@ namespace mpix {
 #endif
 template <class Group>
 MPIX_FN int wait(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
+    if (!detail::is_list(n, requests)) return MPI_ERR_ARG;
     bool slow;
     detail::epoch_now now{0, false};
     return detail::end_epochs<false>(
