@@ -13,6 +13,7 @@ launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchan
                                CUstream_st *stream) {
     // A block for each parcel.
     const detail::device_scope scope(device);
+    if (!scope.problem().empty()) return {scope.problem(), false};
     const bool sends = call == halo::stream_call::start || call == halo::stream_call::drain_sends;
     const int parcels = static_cast<int>(sends ? halo::sends_end(o.x) : o.x.received_end_ - o.x.received_begin_);
     const int parcel_blocks = std::clamp(parcels, 1, halo::most_parcel_blocks);

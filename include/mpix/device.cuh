@@ -251,19 +251,20 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  * wait        MPI_Wait of the running epoch (MPI-4.1, 3.7.3 and 4.2): of a send, until all its partitions are ready and
  *             the buffer may be written again; of a receive, until all partitions have arrived. MPI_SUCCESS at once for
  *             a null request, and for one whose epoch is over. In kernels compiled with MPIX_CHECK, MPI_ERR_REQUEST for
- *             one that the host has not started, or has completed before a kernel's wait; but not if a kernel has ended its last epoch.
+ *             one that the host has not started, or has completed before a kernel's wait, unless a kernel has ended its
+ *             last epoch.
  * start       MPI_Start of the next epoch, after wait. Never waits for the peer. A receive's buffer may be written by
  *             the sender from then on.
  * next_epoch  wait, then start
  *
  * requests    `n` sends and receives, in any memory that the group can read; null requests are allowed for wait. The
  *             threads of the group look at them side by side.
- * timeout_ns  as for wait_arrived, for each partition that has to be waited for. The epoch goes on after a timeout, and a later
- *             wait lasts as long again: so a kernel of many epochs looks at what the calls return.
+ * timeout_ns  as for wait_arrived, for each partition that has to be waited for. The epoch goes on after a timeout, and
+ *             a later wait lasts as long again: so a kernel of many epochs looks at what the calls return.
  *
- * Returns MPI_SUCCESS; MPI_ERR_ARG for a list of negative length or a null list; MPI_ERR_PENDING as wait_arrived does; MPI_ERR_REQUEST from start if wait was not called for the
- * running epoch, if the request is null, or if the host has not started it. Of a list, requests before and after the
- * erroneous one may have been started.
+ * Returns MPI_SUCCESS; MPI_ERR_ARG for a list of negative length or a null list; MPI_ERR_PENDING as wait_arrived does;
+ * MPI_ERR_REQUEST from start if wait was not called for the running epoch, if the request is null, or if the host has not
+ * started it. Of a list, requests before and after the erroneous one may have been started.
  *
  * One group at a time calls wait or start for a request; another one does so behind a barrier of the first, whose
  * threads may return at different times. Other groups that use the request come after start by a barrier of the grid,

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "transport/backends.h"
+#include "transport/cuda_ipc/host_views.h"
 #include "transport/cuda_ipc/ipc_mappings.h"
 #include "transport/cuda_ipc/posted_words.h"
 #include "transport/cuda_ipc/user_memory.h"
@@ -36,13 +37,6 @@ namespace mpix::transport {
 namespace {
 
 using detail::device_scope;
-
-struct view {
-    unsigned users = 0;
-    int device = 0;  // that page-locked it; to unlock it takes a context
-    bool locked = false;
-    bool locked_here = false;  // false: the user had page-locked it before us
-};
 
 // Page-locked memory by which a device copies to itself, a piece at a time in the order of its stream. Never freed, as
 // below.
@@ -223,46 +217,9 @@ public:
     }
 
     status acquire_view(const region &host, int device, void *&out) override {
-        const device_scope scope(device);
-        if (!scope.problem().empty()) return failure(scope.problem());
-        const std::lock_guard lock(mutex_);
-        view &v = views_[host.backing];
-        if (!v.locked) {
-            v.device = device;
-            const cudaError_t error =
-                cudaHostRegister(host.backing, host.backing_bytes, cudaHostRegisterMapped | cudaHostRegisterPortable);
-            if (error != cudaSuccess && error != cudaErrorHostMemoryAlreadyRegistered) {
-                views_.erase(host.backing);
-                return cuda_error("cannot page-lock shared memory: cudaHostRegister", error);
-            }
-            if (error != cudaSuccess) cudaGetLastError();
-            v.locked = true;
-            v.locked_here = error == cudaSuccess;
-        }
-        ++v.users;
-        void *base = nullptr;
-        if (const cudaError_t error = cudaHostGetDevicePointer(&base, host.backing, 0); error != cudaSuccess) {
-            --v.users;  // it stays page-locked, for the next one
-            return cuda_error("cudaHostGetDevicePointer", error);
-        }
-        out = static_cast<char *>(base) + (static_cast<char *>(host.address) - static_cast<char *>(host.backing));
-        return {};
+        return views_.acquire(host, device, out);
     }
-
-    void release_view(const region &host) override {
-        int device = 0;
-        {
-            const std::lock_guard lock(mutex_);
-            const auto it = views_.find(host.backing);
-            if (it == views_.end() || --it->second.users != 0 || host.lasting) return;
-            const bool locked_here = it->second.locked_here;
-            device = it->second.device;
-            views_.erase(it);
-            if (!locked_here) return;
-        }
-        const device_scope scope(device);
-        cudaHostUnregister(host.backing);  // waits for kernels, so without the lock
-    }
+    void release_view(const region &host) override { views_.release(host); }
 
     int device_in_use() override {
         for (int device = 0; device < static_cast<int>(streams_.size()); ++device)
@@ -397,6 +354,7 @@ private:
             }
         };
         const device_scope scope(device);
+        if (!scope.problem().empty()) return failure(scope.problem());
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(streams, device, stream); !bad.ok()) return bad;
         auto made = std::make_unique<copy>();
@@ -409,6 +367,7 @@ private:
         return {};
     }
 
+    // While the device is current.
     status cut(std::uint64_t length, int device, region &out) {
         const std::lock_guard lock(mutex_);
         std::uint64_t offset = 0;
@@ -417,8 +376,6 @@ private:
                 out.address = s.base + offset;
                 return {};
             }
-        const device_scope scope(device);
-        if (!scope.problem().empty()) return failure(scope.problem());
         void *base = nullptr;
         const std::uint64_t bytes = round_up(scratch_bytes + length, slab_unit);
         if (const cudaError_t error = cudaMalloc(&base, bytes); error != cudaSuccess)
@@ -502,7 +459,7 @@ private:
     vmm_mappings files_;
     vmm_exports exports_;
     std::atomic<std::uint64_t> adopted_regions_{0};
-    std::map<void *, view> views_;
+    host_views views_;
     std::vector<slab> slabs_;
 };
 

@@ -70,6 +70,7 @@ MPIX_FN void end_epoch(mpix_prequest *r, uint64_t epoch) {
     store_relaxed(&r->waited_epoch, epoch);
 }
 
+// Whether these arguments of a call are a list of requests, an empty one perhaps.
 MPIX_FN bool is_list(int n, const MPIX_Prequest requests[]) { return n == 0 || (n > 0 && requests != nullptr); }
 
 // What a thread has found out about the end of a request's epoch.
