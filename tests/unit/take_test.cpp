@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "tests/backoff.hpp"
 #include "tests/catch.hpp"
@@ -129,4 +131,88 @@ TEST_CASE("all threads of a large group hear the same of what is not to be taken
             CHECK(r.untouched());
             CHECK(r.told[1] == 0);
         }
+}
+
+namespace {
+
+// Of the words of a partition, each in a place of its own.
+struct scattered_source {
+    static constexpr bool is_buffer = false;
+    const std::uint64_t *words;
+    bool may = true;
+    std::uint64_t load(unsigned word) const { return words[3 * word]; }
+    bool may_store(unsigned rank) const { return rank != 0 || may; }
+};
+struct scattered_sink {
+    static constexpr bool is_buffer = false;
+    std::uint64_t *words;
+    bool wants = true;
+    bool wanted(unsigned rank) const { return rank != 0 || wants; }
+    void store(unsigned word, std::uint64_t value) const { words[3 * word] = value; }
+};
+
+}  // namespace
+
+TEST_CASE("words come from a source and go to a sink, and the buffers are left as they were") {
+    using mpix::detail::inline_result;
+    std::mt19937_64 random(Catch::rngSeed());
+    enum { all, no_source, no_sink, by_flag };
+    for (int round = 0; round < 40; ++round) {
+        const int what = round % 4,
+                  threads = round % 8 < 4 ? 33 + static_cast<int>(random() % 6) : 1 + static_cast<int>(random() % 5);
+        const unsigned words = 1 + static_cast<unsigned>(random()) % (4 * static_cast<unsigned>(threads));
+        CAPTURE(what, threads, words);
+        pair_of_requests r(2, 2, 8 * std::uint64_t{words}, 0, 0);
+        r.begin(3, random);
+        const std::uint64_t clear_to_send = 7;  // of epoch 3, with packets
+        const mpix::detail::send_state send{3,
+                                            r.send->buffer,
+                                            r.send->inline_buffer,
+                                            nullptr,
+                                            r.receive->flags,
+                                            &clear_to_send,
+                                            8 * std::uint64_t{words},
+                                            0,
+                                            2,
+                                            true,
+                                            false};
+        mpix::detail::receive_state receive{};
+        receive.epoch = 3;
+        receive.flags = r.receive->flags;
+        receive.partitions = receive.senders = 2;
+        receive.told = r.told.data();
+        receive.buffer = r.receive->buffer;
+        receive.inline_buffer = r.receive->inline_buffer;
+        receive.partition_bytes = send.partition_bytes;
+        std::vector<std::uint64_t> from(3 * std::size_t{words}), to(from.size(), 0x5a5a), expected(to);
+        for (std::uint64_t &word : from) word = random();
+        std::atomic<int> stored{0}, taken{0}, flagged{0};
+        mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+            const mpix::detail::stored s = mpix::detail::store_small<true>(
+                group, r.send, 1, send, scattered_source{from.data(), what != no_source});
+            stored += s.epoch == 3 && s.sent_inline;
+        });
+        CHECK(stored == (what == no_source ? 0 : threads));
+        if (what == by_flag) {
+            // In place of the packets.
+            std::memset(r.receive->inline_buffer, 0, r.layout.all - r.layout.packets);
+            r.receive->flags[1] = 3;
+        }
+        mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+            const inline_result came = mpix::detail::take_inline_fast<true>(group, r.receive, 1, true, receive,
+                                                                            scattered_sink{to.data(), what != no_sink});
+            taken += came == inline_result::taken;
+            flagged += came == inline_result::flagged;
+        });
+        CHECK(taken == (what == all ? threads : 0));
+        CHECK(flagged == (what == by_flag ? threads : 0));
+        if (what == all)
+            for (std::size_t i = 0; i < from.size(); i += 3) expected[i] = from[i];
+        CHECK(to == expected);
+        CHECK(r.untouched());
+        CHECK(r.told[1] == (what == all ? 3 : 0));
+        // Another way may have the partition.
+        if (what == no_source) CHECK(mpix::detail::partition_states(r.send)[1] < 3);
+        if (what == no_sink) CHECK(r.receive->taken[1] < 5);
+    }
 }

@@ -133,11 +133,20 @@ MPIX_FN bool landing_is_open(const Group &group, int p, const mpix_prequest *han
     return true;
 }
 
+// Where the words of a partition are: the send's buffer. Another source has load(word), and may_store(rank), which says after
+// the first loads have begun whether the partition may be stored now. Its code is longer, so all but the first words of the
+// members are loaded in a loop, afterwards.
+struct buffer_source {
+    static constexpr bool is_buffer = true;
+    MPIX_FN bool may_store(unsigned) const { return true; }
+};
+
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
 // inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the last
 // member claims a partition that goes inline under way with all else.
-template <bool Known, class Group>
-MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known) {
+template <bool Known, class Group, class Source = buffer_source>
+MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known,
+                           const Source &source = {}) {
     constexpr unsigned ahead = most_packets_per_thread;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes)),
@@ -170,21 +179,27 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         }
         const bool valid = static_cast<unsigned>(p) < partitions &&
                            (Known ? known.in_words : whole && in_words(buffer, bytes)) && packets - 1 < ahead * threads;
-        const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
+        [[maybe_unused]] const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
         // All loads are under way together. Instead of a word that it does not have, a member of a warp loads the last one. In
         // a larger group it loads none: the last member has just waited for its claim.
         const auto load = [&](unsigned i) {
-            return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
+            const unsigned at = i < packets ? i : packets - 1;
+            if constexpr (Source::is_buffer)
+                return load_word<uint64_t>(from + at * packet_payload);
+            else
+                return source.load(at);
         };
-        if (valid && (threads <= 32 || rank < packets) && packets <= threads) payload[0] = load(rank);
-        if (valid && packets > threads) {
+        if (valid && (threads <= 32 || rank < packets) && (!Source::is_buffer || packets <= threads))
+            payload[0] = load(rank);
+        if (Source::is_buffer && valid && packets > threads) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
             for (unsigned k = 0; k < ahead; ++k) payload[k] = load(rank + k * threads);
         }
         if constexpr (!Known) epoch = open_epoch(r, word, readied);
-        open = valid && epoch != 0 && (!Known || known.clear || await_clear(known, word)) && (!Known || before < epoch);
+        open = source.may_store(rank) && valid && epoch != 0 && (!Known || known.clear || await_clear(known, word)) &&
+               (!Known || before < epoch);
         open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr;
     }
     const bool sent_inline = vote_all(group, open_for_inline);
@@ -204,16 +219,26 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
             return {};
         to = landing + static_cast<unsigned>(p) * bytes;
     }
+    const auto store_one = [&](unsigned i, uint64_t value) {
+        if (sent_inline)
+            store_packet(to, i, epoch, value);
+        else
+            store_word(to + i * packet_payload, value);
+    };
+    if constexpr (Source::is_buffer) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-    for (unsigned k = 0; k < ahead; ++k) {
-        const unsigned i = rank + k * threads;
-        if (i >= packets) continue;
-        if (sent_inline)
-            store_packet(to, i, epoch, payload[k]);
-        else
-            store_word(to + i * packet_payload, payload[k]);
+        for (unsigned k = 0; k < ahead; ++k)
+            if (const unsigned i = rank + k * threads; i < packets) store_one(i, payload[k]);
+    } else {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+        for (unsigned i = rank; i < packets; i += threads) {
+            store_one(i, payload[0]);
+            if (i + threads < packets) payload[0] = source.load(i + threads);
+        }
     }
     return {epoch, sent_inline};
 }
@@ -259,13 +284,16 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// All members have stored a partition where landing_is_open allowed it.
-template <mpix_device_call Call, class Group>
-MPIX_FN int conclude_stored(const Group &group, int p, const mpix_prequest *handle, const send_state &known) {
-    mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
-    // For say_all_ready; see look_at_kernel_clear_to_send.
-    if (!known.clear && group.thread_rank() == 0) store_relaxed(&r->both_started, known.epoch);
-    return conclude_direct<Call>(group, p, r, known.epoch, known.flags);
+// All members have stored a partition: tells the receiver, and counts. `known` is used only if Known.
+template <bool Known, mpix_device_call Call, class Group>
+MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, const send_state &known, const stored &s) {
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   last = static_cast<unsigned>(group.num_threads()) - 1;
+    // By whoever tells, for say_all_ready; see look_at_kernel_clear_to_send.
+    if constexpr (Known)
+        if (!known.clear && rank == (s.sent_inline ? last : 0)) store_relaxed(&r->both_started, s.epoch);
+    if (s.sent_inline) return conclude_inline<Call, Known>(group, p, r, s.epoch, rank == last);
+    return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
 }
 
 #if MPIX_ON_GPU
@@ -287,7 +315,6 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
                   const Otherwise &otherwise) {
     mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
     const unsigned threads = static_cast<unsigned>(group.num_threads());
-    [[maybe_unused]] const unsigned rank = static_cast<unsigned>(group.thread_rank());
     for (bool again = false;; again = true) {
         stored s;
         if (is_inline_capable(handle, threads))
@@ -296,16 +323,7 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
             s = store_direct(group, r, p, known);
         else
             s = store_direct(group, r, p);
-        if (s.epoch != 0) {
-            // By whoever tells, for say_all_ready; see look_at_kernel_clear_to_send.
-            if constexpr (Known) {
-                if (!known.clear && rank == (s.sent_inline ? threads - 1 : 0)) store_relaxed(&r->both_started, s.epoch);
-            }
-            if (s.sent_inline)
-                return conclude_inline<Call, Known>(group, p, r, s.epoch,
-                                                    static_cast<unsigned>(group.thread_rank()) == threads - 1);
-            return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
-        }
+        if (s.epoch != 0) return conclude_stored<Known, Call>(group, p, r, known, s);
         if constexpr (Known)
             if (known.epoch != 0 && is_ready_already<Call>(group, p, r, known.epoch)) return MPI_ERR_ARG;
         // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.
