@@ -102,6 +102,25 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
                  std::uint64_t timeout_ns = default_timeout);
 
 /**
+ * A tile, and what calls on it would have to look up in each step. For groups that have the same tile in each step of a
+ * kernel: a call then takes a trip to memory or two in place of six. It is in the shared memory of the group's block, some
+ * three kilobytes; on the host, anywhere. The group fills it by prepare(), and alone uses it, until the kernel ends.
+ * cells() and number() are of the tile.
+ */
+struct prepared_tile;
+
+/** Fills `prepared`, for any tile of the exchange. It takes some microseconds, once. */
+template <class Group>
+MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, prepared_tile &prepared);
+
+/** As send() and wait() of the tile. */
+template <class Group>
+MPIX_FN int send(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step);
+template <class Group>
+MPIX_FN int wait(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step,
+                 std::uint64_t timeout_ns = default_timeout);
+
+/**
  * End exchange `step`: wait until its messages have arrived, and its send buffers are free. Then exchange step + sets
  * begins, for send() and wait() of all groups. Does nothing if there is no such exchange. One group calls it for a step;
  * different groups may call it for different steps, also at the same time. It takes some microseconds: of a kernel with many
@@ -114,6 +133,19 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
 template <class Group>
 MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step,
                  std::uint64_t timeout_ns = default_timeout);
+
+/**
+ * The next() of exchanges `first`, first + stride, and so on, by a group that has nothing else to do. It is for kernels in which
+ * `groups` other groups have one sync_blocks() in each step, before the step's waits, as above: the call waits for the barrier
+ * behind an exchange, and does not take part in it. A group takes some microseconds for each exchange, so where steps are
+ * shorter two groups take them in turn: run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All
+ * exchanges that need it must be among those of some group.
+ *
+ * Returns as next(), after the last one, or the first that has failed; MPI_ERR_PENDING if a barrier is not reached within
+ * MPIX_STALL_SECONDS, which is a failure of the exchange.
+ */
+template <class Group>
+MPIX_FN int run_next(const Group &group, const device_exchange &x, int groups, int first, int stride);
 
 /**
  * Waits until `groups` groups have called it: all groups of this rank that use `x`, the same number in all calls of an
@@ -129,5 +161,6 @@ MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int group
 #include <mpix/impl/halo/copy.cuh>
 
 #include <mpix/impl/halo/exchange.cuh>
+#include <mpix/impl/halo/prepared_tile.cuh>
 
 #endif  // MPIX_HALO_CUH

@@ -3,6 +3,7 @@
 // The copies of cells that GPU threads make, word by word, made by host threads (include/mpix/impl/halo/copy.cuh).
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -98,6 +99,18 @@ TEST_CASE("cells copied by words") {
         const auto same = [](const std::vector<std::byte> &a, std::byte *b) {
             return a == std::vector<std::byte>(b, b + a.size());
         };
+        // The same, eight bytes at a time.
+        if (c.word_bytes >= 4 && all % 8 == 0) {
+            memory field_again(field_bytes);
+            std::vector<std::byte> eights(message_bytes);
+            for (std::uint32_t i = 0; i < all; i += 8) {
+                const std::uint64_t value = load_eight(c, field.get() + at, i);
+                std::memcpy(eights.data() + c.in_message + i, &value, 8);
+                store_eight(c, field_again.get() + at, i, value);
+            }
+            CHECK(eights == packed);
+            CHECK(same(expected, field_again.get()));
+        }
         CHECK(same(packed, message.get()));
         CHECK(same(expected, copied.get()));
         CHECK(same(expected_ghosts, ghosts.get()));

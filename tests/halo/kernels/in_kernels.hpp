@@ -24,8 +24,10 @@ struct steps_by_tiles {
     bool by_tiles;
     int areas;
     area each_area[most_areas];
-    std::uint64_t first_step;  // in the hash
-    std::uint64_t *wrong;      // bytes, and failed calls
+    mpix::halo::prepared_tile *prepared;  // of each tile; null: calls look tiles up
+    int next_groups;                      // that only run_next; 0: the blocks call next() in turn
+    std::uint64_t first_step;             // in the hash
+    std::uint64_t *wrong;                 // bytes, and failed calls
 
     DEVICE_FN void tell(bool good) const {
         if (!good) device_test::add_one(wrong);
@@ -70,10 +72,26 @@ struct steps_by_tiles {
         }
     }
 
+    MPIX_FN bool in_place() const {
+        for (int f = 0; f < fields.count; ++f)
+            if (!fields.two_allocations[f]) return true;
+        return false;
+    }
+
     template <class Block>
-    DEVICE_FN void operator()(const Block &block, int index, int blocks) const {
-        // Blocks take tiles in turn, in another order in each step.
-        const auto tile_of = [&](int i, std::int64_t step) { return static_cast<int>((i + step * 5) % x.tiles()); };
+    DEVICE_FN void operator()(const Block &block, int index, int all_blocks) const {
+        const int blocks = all_blocks - next_groups;
+        if (index >= blocks) {
+            tell(mpix::halo::run_next(block, x, blocks, index - blocks, next_groups) == MPI_SUCCESS);
+            return;
+        }
+        // Blocks take tiles in turn, in another order in each step, but prepare each only once.
+        const auto tile_of = [&](int i, std::int64_t step) {
+            return prepared ? i : static_cast<int>((i + step * 5) % x.tiles());
+        };
+        const auto send = [&](int t, std::int64_t step) {
+            return prepared ? mpix::halo::send(block, x, prepared[t], step) : mpix::halo::send(block, x, t, step);
+        };
         // Each tile is once in the order that begins with the boundary.
         if (index == 0 && block.thread_rank() == 0) {
             std::int64_t sum = 0;
@@ -82,12 +100,17 @@ struct steps_by_tiles {
             tell(x.tiles() != 0 || x.data<unsigned char>(0, 0) == nullptr);
         }
         for (int i = index; i < x.tiles(); i += blocks) {
-            write(block, tile_of(i, 0), 0);
-            tell(mpix::halo::send(block, x, tile_of(i, 0), 0) == MPI_SUCCESS);
+            const int t = tile_of(i, 0);
+            if (prepared) {
+                mpix::halo::prepare(block, x, t, prepared[t]);
+                tell(prepared[t].number() == t && prepared[t].cells() == x.tile(t));
+            }
+            write(block, t, 0);
+            tell(send(t, 0) == MPI_SUCCESS);
         }
         for (std::int64_t step = 0; step < x.steps(); ++step) {
             mpix::halo::sync_blocks(block, x, blocks);
-            if (index == static_cast<int>(step) % blocks && step > 0)
+            if (next_groups == 0 && index == static_cast<int>(step) % blocks && step > 0)
                 tell(mpix::halo::next(block, x, step - 1) == MPI_SUCCESS);
             for (int i = index; i < areas; i += blocks) {
                 const area &one = each_area[(i + step * 7) % areas];
@@ -96,17 +119,17 @@ struct steps_by_tiles {
             }
             for (int i = index; by_tiles && i < x.tiles(); i += blocks) {
                 const int t = tile_of(i, step);
-                tell(mpix::halo::wait(block, x, t, step) == MPI_SUCCESS);
+                const int code =
+                    prepared ? mpix::halo::wait(block, x, prepared[t], step) : mpix::halo::wait(block, x, t, step);
+                tell(code == MPI_SUCCESS);
                 check(block, x.tile(t), x.box_position(t), step);
             }
-            bool in_place = false;
-            for (int f = 0; f < fields.count; ++f) in_place = in_place || !fields.two_allocations[f];
-            if (in_place) mpix::halo::sync_blocks(block, x, blocks);
+            if (in_place()) mpix::halo::sync_blocks(block, x, blocks);
             for (int i = index; i < x.tiles(); i += blocks) {
                 const int t = tile_of(i, step + 3);
                 if (step + 1 == x.steps()) continue;
                 write(block, t, step + 1);
-                tell(mpix::halo::send(block, x, t, step + 1) == MPI_SUCCESS);
+                tell(send(t, step + 1) == MPI_SUCCESS);
             }
         }
     }
@@ -124,12 +147,20 @@ inline std::uint64_t exchange_in_kernels(random_case &c) {
     std::uint64_t done = 0, wrong = 0;
     const int activations = c.pick(1, 3), blocks = c.pick(1, 4),
               threads = executor::is_gpu ? 32 * c.pick(1, 4) : c.pick(1, 2);
+    const bool prepares = c.pick(0, 2) != 0;
+    const int next_groups = c.pick(0, 2);
+    kernel.next_groups = kernel.in_place() ? 0 : next_groups;
     for (int i = 0; i < activations; ++i) {
-        const int steps = c.pick(0, 9);
+        const int steps = c.pick(0, 12);
         kernel.x = h.start(steps);
+        void *const prepared =
+            prepares ? c.where().allocate(static_cast<std::size_t>(kernel.x.tiles() + 1) * sizeof *kernel.prepared)
+                     : nullptr;
+        kernel.prepared = static_cast<mpix::halo::prepared_tile *>(prepared);
         kernel.first_step = done;
-        c.where().launch_cooperative(blocks, threads, kernel);
+        c.where().launch_cooperative(blocks + kernel.next_groups, threads, kernel);
         c.where().synchronise();
+        if (prepares) c.where().release(prepared);
         h.finish();
         done += static_cast<std::uint64_t>(steps);
         wrong += c.check_data(h, done);

@@ -73,6 +73,36 @@ MPIX_FN void copy_words(const device_copy &c, int allocation, std::byte *message
         copy_words<4, Word, Is>(c, allocation, messages, rank, threads);
 }
 
+// Where in the field a word of a copy is, in bytes behind its first cell.
+MPIX_FN std::int64_t place_of(const device_copy &c, std::uint32_t at) {
+    const std::uint32_t number = mpix::detail::divide_narrow(at, c.by_words), into = at - number * c.words;
+    std::int64_t place = std::int64_t{into} * c.word_bytes;
+    if (c.count[1] * c.count[2] == 1) return place + number * c.stride[0];
+    const std::uint32_t line = mpix::detail::divide_narrow(number, c.by_count[0]),
+                        space = mpix::detail::divide_narrow(line, c.by_count[1]), row = number - line * c.count[0],
+                        plane = line - space * c.count[1];
+    return place + row * c.stride[0] + plane * c.stride[1] + space * c.stride[2];
+}
+// Eight bytes of a copy whose words are 4, 8 or 16 bytes; `at` bytes behind its first one, a multiple of 8.
+MPIX_FN std::uint64_t load_eight(const device_copy &c, const std::byte *cells, std::uint32_t at) {
+    if (c.word_bytes == 4) {
+        const std::uint64_t low = *reinterpret_cast<const std::uint32_t *>(cells + place_of(c, at / 4)),
+                            high = *reinterpret_cast<const std::uint32_t *>(cells + place_of(c, at / 4 + 1));
+        return low | high << 32;
+    }
+    const std::int64_t place = c.word_bytes == 8 ? place_of(c, at / 8) : place_of(c, at / 16) + at % 16;
+    return *reinterpret_cast<const std::uint64_t *>(cells + place);
+}
+MPIX_FN void store_eight(const device_copy &c, std::byte *cells, std::uint32_t at, std::uint64_t value) {
+    if (c.word_bytes == 4) {
+        *reinterpret_cast<std::uint32_t *>(cells + place_of(c, at / 4)) = static_cast<std::uint32_t>(value);
+        *reinterpret_cast<std::uint32_t *>(cells + place_of(c, at / 4 + 1)) = static_cast<std::uint32_t>(value >> 32);
+        return;
+    }
+    const std::int64_t place = c.word_bytes == 8 ? place_of(c, at / 8) : place_of(c, at / 16) + at % 16;
+    *reinterpret_cast<std::uint64_t *>(cells + place) = value;
+}
+
 // Not inlined, because it is long.
 template <movement Is>
 MPIX_APART_FN void copy_by_words(const device_copy &c, int allocation, std::byte *messages, std::uint32_t rank,
