@@ -26,7 +26,13 @@ struct halo_step {
     Real rate;
 };
 
-inline constexpr int exchange_blocks = 1;
+inline constexpr int exchange_blocks = 2;
+
+// Of each block; on a GPU it is shared memory. A block with more tiles looks the others up in each iteration.
+struct kept_tiles {
+    static constexpr int most = 4;
+    mpix::halo::prepared_tile tiles[most];
+};
 
 // The cells of a tile, from one field to the other; both begin at the box's lowest cell.
 template <int Lanes, class Real, class Block>
@@ -40,27 +46,64 @@ JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const
                                 [&](int, int, int, int) { return to; });
 }
 
+// Of tiles beyond those: apart, so that the code of the others lies together in the instruction cache.
+template <class Block>
+JACOBI3D_APART void wait_looked_up(const Block &block, const mpix::halo::device_exchange &x, int tile,
+                                   std::int64_t step) {
+    mpix::halo::wait(block, x, tile, step);
+}
+template <class Block>
+JACOBI3D_APART void send_looked_up(const Block &block, const mpix::halo::device_exchange &x, int tile,
+                                   std::int64_t step) {
+    mpix::halo::send(block, x, tile, step);
+}
+
 /**
- * The part of block `block_index` of `blocks` + exchange_blocks, all of which must run at the same time. The last one computes
- * nothing: it begins exchanges, which takes longer than to compute a small tile. After a call has failed the others return at
+ * The part of block `block_index` of `blocks` + exchange_blocks, all of which must run at the same time. The last ones compute
+ * nothing: they begin exchanges in turn, which takes longer than to compute a small tile. After a call has failed the others return at
  * once, so the kernel ends, and finish() on the host throws the reason.
  */
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s) {
+JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s,
+                                kept_tiles &kept) {
     const mpix::halo::device_exchange &x = s.exchange;
-    const int tiles = block_index < blocks ? x.tiles() : 0;
-    for (int t = block_index; t < tiles; t += blocks) mpix::halo::send(block, x, t, 0);
+    // The block's tiles: the i-th of all, if those that exchange come first, is its n-th.
+    if (block_index >= blocks) {
+        mpix::halo::run_next(block, x, blocks, block_index - blocks, exchange_blocks);
+        return;
+    }
+    const int tiles = x.tiles();
+    const auto tile_of = [&](int n) { return block_index + n * blocks; };
+    for (int n = 0; n < kept_tiles::most && tile_of(n) < tiles; ++n) {
+        mpix::halo::prepare(block, x, x.tile_boundary_first(tile_of(n)), kept.tiles[n]);
+        mpix::halo::send(block, x, kept.tiles[n], 0);
+    }
+    for (int n = kept_tiles::most; tile_of(n) < tiles; ++n)
+        send_looked_up(block, x, x.tile_boundary_first(tile_of(n)), 0);
+    Real *const fields[2] = {tiles == 0 ? nullptr : x.data<Real>(0, 0) + s.first,
+                             tiles == 0 ? nullptr : x.data<Real>(0, 1) + s.first};
     for (std::int64_t step = 0; step < x.steps(); ++step) {
-        mpix::halo::sync_blocks(block, x, blocks + exchange_blocks);
-        if (block_index == blocks && step > 0) mpix::halo::next(block, x, step - 1);
-        const Real *const now = x.data<Real>(0, step) + s.first;
-        Real *const next = x.data<Real>(0, step + 1) + s.first;
-        for (int i = block_index; i < tiles; i += blocks) {
-            const int t = x.tile_boundary_first(i);
-            const bool exchanges = i < x.boundary_tiles();
-            if (exchanges) mpix::halo::wait(block, x, t, step);
-            update_tile<Lanes>(block, s, x.tile(t), now, next);
-            if (exchanges) mpix::halo::send(block, x, t, step + 1);
+        mpix::halo::sync_blocks(block, x, blocks);
+        const Real *const now = step % 2 == 0 ? fields[0] : fields[1];
+        Real *const next = step % 2 == 0 ? fields[1] : fields[0];
+        for (int n = 0; tile_of(n) < tiles; ++n) {
+            const bool exchanges = tile_of(n) < x.boundary_tiles(), is_kept = n < kept_tiles::most;
+            mpix::halo::prepared_tile &tile = kept.tiles[is_kept ? n : 0];
+            const int number = is_kept ? tile.number() : x.tile_boundary_first(tile_of(n));
+            const mpix::halo::box cells = is_kept ? tile.cells() : x.tile(number);
+            if (exchanges) {
+                if (is_kept)
+                    mpix::halo::wait(block, x, tile, step);
+                else
+                    wait_looked_up(block, x, number, step);
+            }
+            update_tile<Lanes>(block, s, cells, now, next);
+            if (exchanges) {
+                if (is_kept)
+                    mpix::halo::send(block, x, tile, step + 1);
+                else
+                    send_looked_up(block, x, number, step + 1);
+            }
         }
     }
 }

@@ -70,8 +70,10 @@ private:
     }
     template <class Real>
     void run(const halo_step<Real> &s, int blocks) {
-        play(blocks + exchange_blocks,
-             [&](const mpix::host_group &block) { jacobi_on_halo<1>(block, block.group_rank(), blocks, s); });
+        std::vector<kept_tiles> kept(static_cast<std::size_t>(blocks + exchange_blocks));
+        play(blocks + exchange_blocks, [&](const mpix::host_group &block) {
+            jacobi_on_halo<1>(block, block.group_rank(), blocks, s, kept[static_cast<std::size_t>(block.group_rank())]);
+        });
     }
 
     template <class Kernel>

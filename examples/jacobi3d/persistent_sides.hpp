@@ -7,13 +7,6 @@
 
 #include "persistent_state.hpp"
 
-// Not inlined: the caller's code lies together in the instruction cache, and its registers stay its own.
-#ifdef __CUDACC__
-#define JACOBI3D_APART __device__ __noinline__
-#else
-#define JACOBI3D_APART inline
-#endif
-
 namespace jacobi3d::detail {
 
 template <class Real>

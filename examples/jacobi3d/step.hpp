@@ -23,6 +23,13 @@
 #define JACOBI3D_FN inline
 #endif
 
+// Not inlined: the caller's code lies together in the instruction cache, and its registers stay its own.
+#ifdef __CUDACC__
+#define JACOBI3D_APART __device__ __noinline__
+#else
+#define JACOBI3D_APART inline
+#endif
+
 namespace jacobi3d {
 
 template <class Real>
