@@ -168,6 +168,13 @@ CONTAINS.update({
     # exchange.
     "size_halo_next_block": [[PEEK, ANY, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
 })
+# On a prepared tile: the claim, clear-to-send, whether a call has failed, and that the exchange has begun, once or after some looks;
+# then one acquire for both, and all agree. The packets; a barrier, and the count. Taken: as below, for a sole waiter.
+CONTAINS["size_halo_send_prepared_block"] = [
+    [BLOCK_SYNC, CLAIM, *4 * [PEEK], ACQUIRE, ALL],
+    [LINE_OUT, "st.relaxed.sys.global.u64", BLOCK_SYNC, "atom.relaxed.gpu.global.add.u64"]]
+CONTAINS["size_halo_wait_prepared_block"] = [
+    BEGUN, [PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL], [BLOCK_SYNC, *2 * ["st.relaxed.sys.global.u64"]]]
 CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
@@ -183,6 +190,7 @@ FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
          # The end of the epoch, for all, before the start of the next.
          "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))],
          "next_longer_apart<0,1>": [(ALL, re.escape(FENCE))],
+         "size_halo_send_prepared_block": [(ALL, re.escape(LINE_OUT))],
          "size_halo_next_block": [(ALL, re.escape(FENCE)), (ALL, r"st\.release\.gpu")]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
@@ -201,8 +209,8 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_next_epoch_block": 90, "size_next_epoch_list_block": 98,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
-                  "size_halo_send_warp": 96, "size_halo_send_block": 124, "size_halo_wait_warp": 96,
-                  "size_halo_wait_block": 108, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
+                  "size_halo_send_warp": 102, "size_halo_send_block": 124, "size_halo_wait_warp": 104,
+                  "size_halo_send_prepared_block": 128, "size_halo_wait_prepared_block": 128, "size_halo_wait_block": 112, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):

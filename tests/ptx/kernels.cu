@@ -200,6 +200,12 @@ KERNEL size_halo_send_block(mpix::halo::device_exchange x, int tile, int *out) {
 KERNEL size_halo_wait_block(mpix::halo::device_exchange x, int tile, int *out) {
     *out = mpix::halo::wait(cg::this_thread_block(), x, tile, 1);
 }
+KERNEL size_halo_send_prepared_block(mpix::halo::device_exchange x, mpix::halo::prepared_tile *tile, int *out) {
+    *out = mpix::halo::send(cg::this_thread_block(), x, *tile, 9);
+}
+KERNEL size_halo_wait_prepared_block(mpix::halo::device_exchange x, mpix::halo::prepared_tile *tile, int *out) {
+    *out = mpix::halo::wait(cg::this_thread_block(), x, *tile, 9);
+}
 KERNEL size_halo_next_block(mpix::halo::device_exchange x, int, int *out) {
     *out = mpix::halo::next(cg::this_thread_block(), x, 1);
 }

@@ -312,7 +312,8 @@ MPIX_FN bool send_at_once(const Group &group, const device_exchange &x, const de
         pack(members, c, x.allocation_(step), messages_of(x, set) + away);
     });
     code = mpix::detail::conclude_stored<true, MPIX_CALL_PREADY>(
-        group, p.first, mpix::detail::request_of(known.handle.request), send, {send.epoch, false});
+        group, p.first, mpix::detail::request_of(known.handle.request), send, {send.epoch, false},
+        static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
     return true;
 }
 #endif

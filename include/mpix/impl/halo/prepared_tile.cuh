@@ -185,16 +185,15 @@ MPIX_FN bool send_from_cells(const Group &group, const device_exchange &x, prepa
     if (known.number != number_of(x, step)) return false;
     const MPIX_Prequest handle = known.handle.request;
     // See may_store.
-    if (known.handle.state.clear ||
-        !mpix::detail::is_inline_capable(handle, static_cast<unsigned>(group.num_threads())))
-        return false;
+    const auto rank = static_cast<unsigned>(group.thread_rank()), threads = static_cast<unsigned>(group.num_threads());
+    if (known.handle.state.clear || !mpix::detail::is_inline_capable(handle, threads)) return false;
     const mpix::detail::send_state state = known.handle.state;
     mpix_prequest *const r = mpix::detail::request_of(handle);
     const int partition = parcel.partition;
     const mpix::detail::stored s =
         mpix::detail::store_small<true>(group, r, partition, state, cells_source{x, tile, parcel, step});
     if (s.epoch == 0) return false;
-    code = mpix::detail::conclude_stored<true, MPIX_CALL_PREADY>(group, partition, r, state, s);
+    code = mpix::detail::conclude_stored<true, MPIX_CALL_PREADY>(group, partition, r, state, s, rank, threads);
     return true;
 }
 
