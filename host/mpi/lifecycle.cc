@@ -39,7 +39,12 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     const char *const call = "MPI_Startall";
     int first_place = 0;
     mpix::request *const first = first_of_ours(count, array_of_requests, first_place);
-    if (first == nullptr) return from_library(next.Startall(count, array_of_requests));
+    if (first == nullptr) {
+        // The libmpi_abi of MPICH 5.0.2 would read it.
+        if (count > 0 && array_of_requests == nullptr)
+            return raise(MPI_COMM_NULL, call, failure(MPI_ERR_ARG, "array_of_requests is null"));
+        return from_library(next.Startall(count, array_of_requests));
+    }
     const profiled_range shown(range_name::startall);
     scratch<request *> mine(count), sorted(count);
     if (!mine || !sorted)
