@@ -48,12 +48,12 @@ JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const
 
 // Of tiles beyond those: apart, so that the code of the others lies together in the instruction cache.
 template <class Block>
-JACOBI3D_APART void wait_looked_up(const Block &block, const mpix::halo::device_exchange &x, int tile,
+JACOBI3D_APART void wait_by_number(const Block &block, const mpix::halo::device_exchange &x, int tile,
                                    std::int64_t step) {
     mpix::halo::wait(block, x, tile, step);
 }
 template <class Block>
-JACOBI3D_APART void send_looked_up(const Block &block, const mpix::halo::device_exchange &x, int tile,
+JACOBI3D_APART void send_by_number(const Block &block, const mpix::halo::device_exchange &x, int tile,
                                    std::int64_t step) {
     mpix::halo::send(block, x, tile, step);
 }
@@ -67,19 +67,19 @@ template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s,
                                 kept_tiles &kept) {
     const mpix::halo::device_exchange &x = s.exchange;
-    // The block's tiles: the i-th of all, if those that exchange come first, is its n-th.
     if (block_index >= blocks) {
         mpix::halo::run_next(block, x, blocks, block_index - blocks, exchange_blocks);
         return;
     }
     const int tiles = x.tiles();
+    // The block's n-th tile is so many-th of all, if those that exchange come first.
     const auto tile_of = [&](int n) { return block_index + n * blocks; };
     for (int n = 0; n < kept_tiles::most && tile_of(n) < tiles; ++n) {
         mpix::halo::prepare(block, x, x.tile_boundary_first(tile_of(n)), kept.tiles[n]);
         mpix::halo::send(block, x, kept.tiles[n], 0);
     }
     for (int n = kept_tiles::most; tile_of(n) < tiles; ++n)
-        send_looked_up(block, x, x.tile_boundary_first(tile_of(n)), 0);
+        send_by_number(block, x, x.tile_boundary_first(tile_of(n)), 0);
     Real *const fields[2] = {tiles == 0 ? nullptr : x.data<Real>(0, 0) + s.first,
                              tiles == 0 ? nullptr : x.data<Real>(0, 1) + s.first};
     for (std::int64_t step = 0; step < x.steps(); ++step) {
@@ -95,14 +95,14 @@ JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks,
                 if (is_kept)
                     mpix::halo::wait(block, x, tile, step);
                 else
-                    wait_looked_up(block, x, number, step);
+                    wait_by_number(block, x, number, step);
             }
             update_tile<Lanes>(block, s, cells, now, next);
             if (exchanges) {
                 if (is_kept)
                     mpix::halo::send(block, x, tile, step + 1);
                 else
-                    send_looked_up(block, x, number, step + 1);
+                    send_by_number(block, x, number, step + 1);
             }
         }
     }

@@ -105,7 +105,7 @@ public:
                 threads_ / lanes, bytes <= cache_bytes() * 3 / 2};
     }
     residency halo_blocks() const override {
-        return {available("--halo", halo_kernel<float>, halo_kernel<double>, exchange_blocks, "that begins exchanges"),
+        return {available("--halo", halo_kernel<float>, halo_kernel<double>, exchange_blocks, "that begin exchanges"),
                 threads_ / lanes, false};
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }

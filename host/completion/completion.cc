@@ -233,6 +233,7 @@ void set_pending(const mixed_array &array, MPI_Status statuses[]) {
 MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) try {
     MPIX_CHECK_THREAD("MPI_Waitall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Waitall";
+    if (is_bad_length(count)) return raise_negative(call, "count", count);
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
     const profiled_range shown(range_name::waitall);
@@ -276,6 +277,7 @@ MPIX_BOUNDARY("MPI_Waitall", of_requests(count, array_of_requests))
 MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) try {
     MPIX_CHECK_THREAD("MPI_Testall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Testall";
+    if (is_bad_length(count)) return raise_negative(call, "count", count);
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
         lend_progress();
@@ -374,6 +376,7 @@ bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status 
 MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) try {
     MPIX_CHECK_THREAD("MPI_Testany", of_requests(count, array_of_requests));
     const char *const call = "MPI_Testany";
+    if (is_bad_length(count)) return raise_negative(call, "count", count);
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return testany_library(count, array_of_requests, index, flag, status);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
@@ -390,6 +393,7 @@ MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
 MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) try {
     MPIX_CHECK_THREAD("MPI_Waitany", of_requests(count, array_of_requests));
     const char *const call = "MPI_Waitany";
+    if (is_bad_length(count)) return raise_negative(call, "count", count);
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitany_library(count, array_of_requests, index, status);
     const profiled_range shown(range_name::waitany);
@@ -451,6 +455,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
                              MPI_Status array_of_statuses[]) try {
     MPIX_CHECK_THREAD("MPI_Testsome", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Testsome";
+    if (is_bad_length(incount)) return raise_negative(call, "incount", incount);
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours()) {
         lend_progress();
@@ -470,6 +475,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
                              MPI_Status array_of_statuses[]) try {
     MPIX_CHECK_THREAD("MPI_Waitsome", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Waitsome";
+    if (is_bad_length(incount)) return raise_negative(call, "incount", incount);
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours())
         return waitsome_library(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);

@@ -37,12 +37,12 @@ MPIX_BOUNDARY("MPI_Start", of_request(request))
 MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     MPIX_CHECK_THREAD("MPI_Startall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Startall";
+    if (is_bad_length(count)) return raise_negative(call, "count", count);
     int first_place = 0;
     mpix::request *const first = first_of_ours(count, array_of_requests, first_place);
     if (first == nullptr) {
         // The libmpi_abi of MPICH 5.0.2 would read it.
-        if (count > 0 && array_of_requests == nullptr)
-            return raise(MPI_COMM_NULL, call, failure(MPI_ERR_ARG, "array_of_requests is null"));
+        if (count > 0 && array_of_requests == nullptr) return raise_null(nullptr, call, "array_of_requests");
         return from_library(next.Startall(count, array_of_requests));
     }
     const profiled_range shown(range_name::startall);

@@ -22,6 +22,9 @@ inline request *ours(const MPI_Request *handle) {
     return handle == nullptr || !may_be_ours() ? nullptr : find_request(*handle);
 }
 
+// Whether an array's length is refused here. Otherwise the library says so; that of the standard ABI in MPICH 5.0.2 crashes.
+inline bool is_bad_length(int n) { return n < 0 && may_be_ours(); }
+
 // The first request of ours in the array; null if there is none. `place` becomes its index, or n.
 inline request *first_of_ours(int n, const MPI_Request *handles, int &place) {
     place = n;
@@ -148,6 +151,9 @@ inline bool is_null(const MPI_Status *status) { return status == nullptr && stat
 inline int raise_null(const request *r, const char *call, const char *argument) {
     const status bad = failure(MPI_ERR_ARG, format("{} is a null pointer", argument));
     return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
+}
+[[gnu::cold]] inline int raise_negative(const char *call, const char *argument, int n) {
+    return raise(MPI_COMM_NULL, call, failure(MPI_ERR_COUNT, format("{} is {}; it is at least 0", argument, n)));
 }
 
 // The first argument that is a null pointer, if any.

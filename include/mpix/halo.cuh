@@ -135,20 +135,21 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
                  std::uint64_t timeout_ns = default_timeout);
 
 /**
- * The next() of exchanges `first`, first + stride, and so on, by a group that has nothing else to do. It is for kernels in which
- * `groups` other groups have one sync_blocks() in each step, before the step's waits, as above: the call waits for the barrier
- * behind an exchange, and does not take part in it. A group takes some microseconds for each exchange, so where steps are
- * shorter two groups take them in turn: run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All
- * exchanges that need it must be among those of some group.
+ * The next() of exchanges `first`, first + stride, and so on, by a group that has nothing else to do. It is for a kernel that
+ * has all steps of the activation, and in which `groups` other groups have exactly one sync_blocks() in each step, before the
+ * step's waits, as above, and no other: the call counts them to find the barrier behind an exchange. It does not take part in
+ * it. A group takes some microseconds for each exchange, so where steps are shorter two groups take them in turn:
+ * run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All exchanges that need it must be among those of some
+ * group.
  *
- * Returns as next(), after the last one, or the first that has failed; MPI_ERR_PENDING if a barrier is not reached within
- * MPIX_STALL_SECONDS, which is a failure of the exchange.
+ * Returns as next(), after the last one, or the first that has failed; MPI_ERR_PENDING if it waits for a
+ * barrier longer than MPIX_STALL_SECONDS, which is a failure of the exchange.
  */
 template <class Group>
 MPIX_FN int run_next(const Group &group, const device_exchange &x, int groups, int first, int stride);
 
 /**
- * Waits until `groups` groups have called it: all groups of this rank that use `x`, the same number in all calls of an
+ * Waits until `groups` groups have called it: all groups of this rank that use `x`, but those in run_next(); the same number in all calls of an
  * activation. Then each may read what any thread of them has written before. It returns nothing: look at what wait() returns.
  * After a call of any group has failed it does not wait, nor in a kernel that was compiled with the headers of another mpix, nor
  * on a rank without tiles. Waiting longer than MPIX_STALL_SECONDS is a failure itself.

@@ -35,7 +35,9 @@ struct alignas(16) field {
 
 struct tile_shape {
     int word_bytes, copies, threads;
-    std::uint64_t padding;  // behind the copies, in their partition
+    std::uint64_t padding;   // behind the copies, in their partition
+    int parcels = 1;         // each is a partition, the first one the last
+    std::uint32_t runs = 3;  // of a copy, at most, along the first axis
     bool in_pieces() const { return word_bytes < 4; }
     bool is_kept() const { return !in_pieces() && copies <= 2; }
 };
@@ -44,18 +46,19 @@ struct tile_shape {
 class tile_that_sends_to_itself {
 public:
     tile_that_sends_to_itself(const tile_shape &s, std::mt19937_64 &random) {
-        const auto pick = [&](unsigned low, unsigned high) {
-            return low + static_cast<unsigned>(random() % (high - low + 1));
+        const auto pick = [&](std::uint32_t low, std::uint32_t high) {
+            return low + static_cast<std::uint32_t>(random() % (high - low + 1));
         };
-        std::int64_t in_message = 0, place = 0;
-        for (int k = 0; k < s.copies; ++k) {
+        std::int64_t place = 0;
+        std::vector<std::int64_t> length(static_cast<std::size_t>(s.parcels));
+        for (int k = 0; k < s.parcels * s.copies; ++k) {
             device_copy c{};
             c.word_bytes = s.word_bytes;
-            c.words = pick(1, 3) * 16 / static_cast<unsigned>(s.word_bytes);
+            c.words = pick(1, s.runs) * 16 / static_cast<unsigned>(s.word_bytes);
             const std::int64_t run = std::int64_t{c.words} * c.word_bytes;
             std::int64_t distance = run;
             for (int loop = 0; loop < 3; ++loop) {
-                c.count[loop] = pick(1, loop == 0 ? 3 : 2);
+                c.count[loop] = pick(1, loop == 0 ? s.runs : (s.runs + 1) / 2);
                 c.stride[loop] = distance + 16 * pick(0, 1);
                 distance = c.stride[loop] * c.count[loop];
             }
@@ -63,22 +66,29 @@ public:
             c.by_count[0] = divisor(c.count[0]);
             c.by_count[1] = divisor(c.count[1]);
             c.claim = -1;
-            c.in_message = in_message;
+            std::int64_t &at = length[static_cast<std::size_t>(k / s.copies)];
+            c.in_message = at;
+            at += run * c.count[0] * c.count[1] * c.count[2];
             set_cells(c, place);
             sends.push_back(c);
-            c.in_message += message_bytes;
-            set_cells(c, place + field_bytes / 2);
-            c.parcel = 1;
-            ghosts.push_back(c);
             place += distance;
-            in_message += run * c.count[0] * c.count[1] * c.count[2];
         }
         REQUIRE(place <= std::int64_t{field_bytes} / 2);
-        bytes = static_cast<std::uint64_t>(in_message) + s.padding;
-        REQUIRE(bytes <= message_bytes);
+        bytes = static_cast<std::uint64_t>(*std::max_element(length.begin(), length.end())) + s.padding;
+        REQUIRE(bytes * static_cast<std::uint64_t>(s.parcels) <= message_bytes);
+        for (int k = 0; k < s.parcels * s.copies; ++k) {
+            const int parcel = k / s.copies;
+            device_copy &c = sends[static_cast<std::size_t>(k)];
+            c.in_message += (s.parcels - 1 - parcel) * static_cast<std::int64_t>(bytes);
+            device_copy to = c;
+            to.in_message += message_bytes;
+            set_cells(to, c.cells[0] - fields[0].bytes.data() + field_bytes / 2);
+            to.parcel = s.parcels + parcel;
+            ghosts.push_back(to);
+        }
 
         pair_shape shape{};
-        shape.senders = shape.receivers = 1;
+        shape.senders = shape.receivers = s.parcels;
         shape.bytes = bytes;
         shape.inline_buffer = true;
         shape.inline_from = 1;
@@ -87,7 +97,7 @@ public:
         for (int set = 0; set < sets; ++set) {
             pairs.push_back(std::make_unique<fake_pair>(shape));
             fake_pair &pair = *pairs.back();
-            std::byte *const messages = messages_memory.get()->data() + set * 2 * message_bytes;
+            std::byte *const messages = messages_memory->data() + set * 2 * message_bytes;
             pair.sending()->buffer = reinterpret_cast<char *>(messages);
             pair.receiving()->buffer = reinterpret_cast<char *>(messages + message_bytes);
             pair.match();
@@ -99,12 +109,15 @@ public:
         }
         copies = sends;
         copies.insert(copies.end(), ghosts.begin(), ghosts.end());
-        const auto count = static_cast<std::int32_t>(s.copies);
-        tile.sends_begin = 0, tile.sends_end = tile.waits_begin = 1, tile.waits_end = 2;
+        const std::int32_t count = s.parcels * s.copies;
+        tile.sends_begin = 0, tile.sends_end = tile.waits_begin = s.parcels, tile.waits_end = 2 * s.parcels;
         tile.cells = {{1, 2, 3}, {4, 5, 6}};
         tile.ghosts = {count, 2 * count, 2 * count};
-        parcels = {{.message = 0, .first = 0, .last = 0, .copies = {0, count, count}},
-                   {.message = 0, .first = 0, .last = 0, .copies = {}}};
+        for (std::int32_t k = 0; k < 2 * s.parcels; ++k) {
+            const std::int32_t partition = s.parcels - 1 - k % s.parcels, first = k * s.copies;
+            parcels.push_back({.message = 0, .first = partition, .last = partition, .copies = {}});
+            if (k < s.parcels) parcels.back().copies = {first, first + s.copies, first + s.copies};
+        }
         x.version_ = MPIX_ABI_VERSION;
         x.tiles_ = &tile;
         x.parcels_ = parcels.data();
@@ -120,6 +133,8 @@ public:
         x.sets_ = sets;
         x.stall_ns_ = patience_ns;
     }
+
+    bool is_inline(int threads) const { return is_inline_capable(requests[1], static_cast<unsigned>(threads)); }
 
     // Cells in, poison elsewhere.
     void fill(int allocation, std::mt19937_64 &random) {
@@ -171,24 +186,69 @@ private:
     }
 };
 
+// A group of one thread, beside the hosts' progress.
+class played_tile : public tile_that_sends_to_itself {
+public:
+    explicit played_tile(const tile_shape &s, std::mt19937_64 &random)
+        : tile_that_sends_to_itself(s, random), engine_([this] {
+              for (backoff wait; !ended_.load(); wait.pause())
+                  for (const auto &pair : pairs) pair->progress_of_kernels(1);
+          }) {
+        x.steps_ = 100;
+        halo::prepare(self, x, 0, mine);
+    }
+    ~played_tile() {
+        ended_.store(true);
+        engine_.join();
+    }
+    // What the exchange's cells and all else of its allocation are before it.
+    const std::array<std::byte, field_bytes> &fill_for(std::int64_t step, std::mt19937_64 &random) {
+        fill(x.allocation_(step), random);
+        poison_messages();
+        return before = fields[static_cast<std::size_t>(x.allocation_(step))].bytes;
+    }
+    void exchange(std::int64_t first, std::int64_t last, std::mt19937_64 &random) {
+        for (std::int64_t step = first; step <= last; ++step) {
+            fill_for(step, random);
+            CHECK(halo::send(self, x, mine, step) == MPI_SUCCESS);
+            CHECK(halo::wait(self, x, mine, step) == MPI_SUCCESS);
+            CHECK(right(x.allocation_(step), before));
+            if (step != last) CHECK(halo::next(self, x, step) == MPI_SUCCESS);
+        }
+    }
+
+    static constexpr mpix::thread_group self{};
+    halo::prepared_tile mine;
+    std::array<std::byte, field_bytes> before;
+
+private:
+    std::atomic<bool> ended_{false};
+    std::thread engine_;
+};
+
+// Small enough to go inline by one thread.
+constexpr tile_shape small{.word_bytes = 8, .copies = 1, .threads = 1, .padding = 0, .parcels = 1, .runs = 1};
+
 }  // namespace
 
 TEST_CASE("a group that keeps what it knows of a tile") {
     std::mt19937_64 random(Catch::rngSeed());
     int straight_rounds = 0;
-    for (int round = 0; round < 48; ++round) {
+    for (int round = 0; round < 64; ++round) {
         constexpr std::array word_bytes{4, 8, 16, 2};
-        const tile_shape s{
-            .word_bytes = word_bytes[static_cast<std::size_t>(round % 4)],
-            .copies = 1 + round / 4 % 3,
-            .threads = round % 6 == 5 ? 33 + static_cast<int>(random() % 8) : 1 + static_cast<int>(random() % 4),
-            .padding = 8 * (random() % 3)};
+        tile_shape s{
+            .word_bytes = word_bytes[random() % 4],
+            .copies = 1 + static_cast<int>(random() % 3),
+            .threads = round % 2 == 0 ? 33 + static_cast<int>(random() % 8) : 1 + static_cast<int>(random() % 4),
+            .padding = 8 * (random() % 3),
+            .parcels = 1 + static_cast<int>(random() % 2),
+            .runs = 2};
+        if (s.copies == 3) s.parcels = 1;
         // In the others, some calls look the tile up, or have a limit of their own.
-        const bool always_kept = round % 2 == 0;
-        CAPTURE(round, s.word_bytes, s.copies, s.threads, s.padding, always_kept);
+        const bool always_kept = random() % 2 == 0;
+        CAPTURE(round, s.word_bytes, s.copies, s.threads, s.padding, s.parcels, always_kept);
         tile_that_sends_to_itself t(s, random);
-        t.poison_messages();
-        constexpr int steps = 24;
+        constexpr int steps = 12;
         t.x.steps_ = steps;
         halo::prepared_tile mine;
         std::array<std::byte, field_bytes> before;
@@ -205,7 +265,7 @@ TEST_CASE("a group that keeps what it knows of a tile") {
                 };
                 halo::prepare(g, t.x, 0, mine);
                 expect(mine.number() == 0 && mine.cells() == t.tile.cells, "the tile");
-                expect((mine.sends_ == 1) == s.is_kept() && (mine.waits_ == 1) == s.is_kept(), "what is kept");
+                expect(mine.sends_ == (s.is_kept() ? s.parcels : -1) && mine.waits_ == mine.sends_, "what is kept");
                 for (std::int64_t step = 0; step < steps; ++step) {
                     const int allocation = t.x.allocation_(step);
                     if (g.thread_rank() == 0) {
@@ -235,9 +295,11 @@ TEST_CASE("a group that keeps what it knows of a tile") {
         INFO(std::string(failure.load() == nullptr ? "" : failure.load()));
         CHECK(failure.load() == nullptr);
         // The host has begun the first exchange of each set; the second one's handle is looked up.
-        const bool goes_straight = s.is_kept() && is_inline_capable(t.requests[1], static_cast<unsigned>(s.threads));
-        if (always_kept) CHECK(straight == (goes_straight ? steps - 2 * sets : 0));
-        straight_rounds += goes_straight;
+        const bool goes_straight = s.is_kept() && t.is_inline(s.threads);
+        if (always_kept) {
+            CHECK(straight == (goes_straight ? steps - 2 * sets : 0));
+            straight_rounds += goes_straight;
+        }
         CHECK(t.words[halo::device_exchange::failed_at] == 0);
     }
     CHECK(straight_rounds != 0);
@@ -245,30 +307,84 @@ TEST_CASE("a group that keeps what it knows of a tile") {
 
 TEST_CASE("calls on a prepared tile after a call has failed") {
     std::mt19937_64 random(Catch::rngSeed());
-    // Inline, or not: a thread has four packets at most.
     for (const std::uint64_t padding : {0, 512}) {
-        tile_that_sends_to_itself t({.word_bytes = 8, .copies = 1, .threads = 1, .padding = padding}, random);
-        t.x.steps_ = 10;
-        halo::prepared_tile mine;
-        const mpix::thread_group self{};
-        halo::prepare(self, t.x, 0, mine);
-        std::atomic<bool> ended{false};
-        std::thread engine([&] {
-            for (backoff wait; !ended.load(); wait.pause())
-                for (const auto &pair : t.pairs) pair->progress_of_kernels(1);
-        });
-        for (std::int64_t step = 0; step < 5; ++step) {
-            t.fill(t.x.allocation_(step), random);
-            CHECK(halo::send(self, t.x, mine, step) == MPI_SUCCESS);
-            CHECK(halo::wait(self, t.x, mine, step) == MPI_SUCCESS);
-            CHECK(halo::next(self, t.x, step) == MPI_SUCCESS);
+        for (const bool before_send : {true, false}) {
+            tile_shape s = small;
+            s.padding = padding;
+            played_tile t(s, random);
+            REQUIRE(t.is_inline(1) == (padding == 0));
+            t.exchange(0, 4, random);
+            CHECK(halo::next(t.self, t.x, 4) == MPI_SUCCESS);
+            CHECK(t.mine.sent_[0].handles[1].number == 6);
+            t.fill_for(5, random);
+            if (!before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == MPI_SUCCESS);
+            t.words[halo::device_exchange::failed_at] = halo::device_exchange::next_failed;
+            if (before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == MPI_ERR_OTHER);
+            CHECK(halo::wait(t.self, t.x, t.mine, 5) == MPI_ERR_OTHER);
+            CHECK(t.fields[static_cast<std::size_t>(t.x.allocation_(5))].bytes == t.before);
+            CHECK(halo::send(t.self, t.x, t.mine, 100) == MPI_SUCCESS);  // there is no such exchange
         }
-        CHECK(mine.sent_[0].handles[1].number == 6);
-        t.words[halo::device_exchange::failed_at] = halo::device_exchange::next_failed;
-        CHECK(halo::send(self, t.x, mine, 5) == MPI_ERR_OTHER);
-        CHECK(halo::wait(self, t.x, mine, 5) == MPI_ERR_OTHER);
-        CHECK(halo::send(self, t.x, mine, 10) == MPI_SUCCESS);  // there is no such exchange
-        ended.store(true);
-        engine.join();
     }
+}
+
+TEST_CASE("a prepared tile is not sent before its exchange has begun") {
+    std::mt19937_64 random(Catch::rngSeed());
+    played_tile t(small, random);
+    t.exchange(0, 5, random);
+    CHECK(t.words[halo::device_exchange::begun_at + 1] == 6);
+    int code = MPI_SUCCESS;
+    t.fill_for(7, random);
+    // The handle of exchange 7 is known, but next(5) has not been called.
+    auto &handle = t.mine.sent_[0].handles[1];
+    REQUIRE(handle.number == 8);
+    const std::uint64_t state = mpix::detail::partition_states(t.pairs[1]->sending())[0];
+    // The receiver has given clear-to-send; the send's epoch has not begun.
+    CHECK(mpix::next_epoch(t.self, t.requests[2]) == MPI_SUCCESS);
+    CHECK(!halo::detail::send_from_cells(t.self, t.x, t.mine, t.mine.sent_[0], 7, code));
+    CHECK(mpix::detail::partition_states(t.pairs[1]->sending())[0] == state);
+    CHECK(t.mine.begun_ == 6);
+}
+
+TEST_CASE("a wait with a limit of its own, and the wait after it") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (const std::int64_t step : {0, 7}) {
+        tile_shape s = small;
+        s.parcels = 2;
+        played_tile t(s, random);
+        if (step != 0) {
+            t.exchange(0, step - 1, random);
+            CHECK(halo::next(t.self, t.x, step - 1) == MPI_SUCCESS);
+        }
+        t.fill_for(step, random);
+        CHECK(halo::detail::send_parcels(t.self, t.x, 0, 1, 1, step) == MPI_SUCCESS);
+        CHECK(halo::wait(t.self, t.x, t.mine, step, 1000) == MPI_ERR_PENDING);
+        CHECK(halo::detail::send_parcels(t.self, t.x, 1, 2, 1, step) == MPI_SUCCESS);
+        CHECK(halo::wait(t.self, t.x, t.mine, step) == MPI_SUCCESS);
+        CHECK(t.right(t.x.allocation_(step), t.before));
+        CHECK(halo::next(t.self, t.x, step) == MPI_SUCCESS);
+        t.exchange(step + 1, step + 8, random);
+    }
+}
+
+TEST_CASE("tiles that can't be kept") {
+    std::mt19937_64 random(Catch::rngSeed());
+    tile_that_sends_to_itself t(small, random);
+    const auto waits = [&] {
+        halo::prepared_tile mine;
+        halo::prepare(mpix::thread_group{}, t.x, 0, mine);
+        CHECK(mine.sends_ == (t.x.sets_ > 4 ? -1 : 1));
+        return mine.waits_;
+    };
+    CHECK(waits() == 1);
+    t.copies[1].claim = 0;  // another tile reads it, too
+    CHECK(waits() == -1);
+    t.copies[1].claim = -1;
+    t.copies[1].message = -1;  // own cells
+    CHECK(waits() == -1);
+    t.copies[1].message = 0;
+    t.requests[0] = inline_capable_receive(t.pairs[0]->receiving(), false, 1);  // another group waits, too
+    CHECK(waits() == -1);
+    t.requests[0] = t.pairs[0]->receive();
+    t.x.sets_ = 5;
+    CHECK(waits() == -1);
 }

@@ -129,6 +129,7 @@ void states(const halo::grid &g) {
         expect(halo::send(block, other, 0, 0) == MPI_ERR_REQUEST, "send of another version");
         expect(halo::wait(block, other, 0, 0) == MPI_ERR_REQUEST, "wait of another version");
         expect(halo::next(block, other, 0) == MPI_ERR_REQUEST, "next of another version");
+        expect(halo::run_next(block, other, 1, 0, 1) == MPI_ERR_REQUEST, "run_next of another version");
         expect(halo::send(block, again, 0, 0) == MPI_SUCCESS && halo::wait(block, again, 0, 0) == MPI_SUCCESS,
                "the same version");
     });
@@ -253,6 +254,15 @@ void forgotten() {
     mpix::host_launch(1, 1, [&](const mpix::host_group &block) { halo::sync_blocks(block, x, 2); });
     refused("a barrier", MPI_ERR_PENDING, "::finish: rank 0: not all groups have come to sync_blocks",
             [&] { o.h.finish(); });
+    own_neighbour late(2);
+    const halo::device_exchange y = late.h.start(3);
+    mpix::host_launch(1, 2, [&](const mpix::host_group &block) {
+        expect(halo::run_next(block, y, 1, 0, 1) == MPI_ERR_PENDING, "run_next ends");
+        expect(halo::run_next(block, y, 1, 1, 1) == MPI_SUCCESS, "exchange 1 needs no next");
+        expect(halo::run_next(block, y, 1, 0, 1) == MPI_ERR_OTHER, "run_next after a failure");
+    });
+    refused("run_next", MPI_ERR_PENDING, "::finish: rank 0: not all groups have come to sync_blocks",
+            [&] { late.h.finish(); });
 }
 
 // Rank 1 starts when rank 0 has given up once.

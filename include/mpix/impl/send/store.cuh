@@ -41,7 +41,8 @@ MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
 #endif
     for (unsigned looks = 0; given >> 1 < known.epoch && looks < 16; ++looks) given = load_relaxed(known.clear_to_send);
     if (given >> 1 < known.epoch) return false;
-    fence_acquire(known.clear_to_send);  // what the receiver read before it started the epoch; pairs: K2
+    // What the receiver read before it started the epoch; and what a source has looked at (cells_source). pairs: K2, X1
+    fence_acquire(known.clear_to_send);
     return true;
 }
 
@@ -134,7 +135,8 @@ MPIX_FN bool landing_is_open(const Group &group, int p, const mpix_prequest *han
 }
 
 // Where the words of a partition are: the send's buffer. Another source has load(word), and may_store(rank), which says after
-// the first loads have begun whether the partition may be stored now. Its code is longer, so all but the first words of the
+// the first loads have begun whether the partition may be stored now. By then the last member has claimed it, perhaps before the
+// epoch has begun here; if it may not, the claim is given back. So one group alone sends a partition from another source. Its code is longer, so all but the first words of the
 // members are loaded in a loop, afterwards.
 struct buffer_source {
     static constexpr bool is_buffer = true;
