@@ -75,6 +75,7 @@ public:
         }
         REQUIRE(place <= std::int64_t{field_bytes} / 2);
         bytes = static_cast<std::uint64_t>(*std::max_element(length.begin(), length.end())) + s.padding;
+        if (s.parcels > 1) bytes = (bytes + 15) / 16 * 16;  // words are aligned in all partitions
         REQUIRE(bytes * static_cast<std::uint64_t>(s.parcels) <= message_bytes);
         for (int k = 0; k < s.parcels * s.copies; ++k) {
             const int parcel = k / s.copies;
