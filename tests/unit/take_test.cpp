@@ -16,6 +16,23 @@
 #include "tests/catch.hpp"
 #include "tests/unit/packet_pair.hpp"
 
+namespace {
+
+// What an epoch handle knows of the receive of a pair with as many partitions on both sides.
+mpix::detail::receive_state known_receive(pair_of_requests &r, std::uint64_t epoch) {
+    mpix::detail::receive_state state{};
+    state.epoch = epoch;
+    state.flags = r.receive->flags;
+    state.partitions = state.senders = static_cast<unsigned>(r.receive->partitions);
+    state.told = r.told.data();
+    state.buffer = r.receive->buffer;
+    state.inline_buffer = r.receive->inline_buffer;
+    state.partition_bytes = r.receive->partition_bytes;
+    return state;
+}
+
+}  // namespace
+
 TEST_CASE("a small partition of whole words is taken at once") {
     std::mt19937_64 random(Catch::rngSeed());
     for (int round = 0; round < 40; ++round) {
@@ -113,14 +130,7 @@ TEST_CASE("all threads of a large group hear the same of what is not to be taken
                 CHECK(mpix::detail::store_small<false>(mpix::thread_group{}, r.send, 1, {}).epoch == 2);
             if (what == by_flag) r.receive->flags[1] = 2;
             r.receive->taken[1] = what == claimed ? 3 : 0;
-            mpix::detail::receive_state state{};
-            state.epoch = 2;
-            state.flags = r.receive->flags;
-            state.partitions = state.senders = 2;
-            state.told = r.told.data();
-            state.buffer = r.receive->buffer;
-            state.inline_buffer = r.receive->inline_buffer;
-            state.partition_bytes = 16;
+            const mpix::detail::receive_state state = known_receive(r, 2);
             std::atomic<int> there{0};
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                 there += known ? mpix::detail::wait_inline_fast<true>(group, r.receive, 1, true, state)
@@ -176,14 +186,7 @@ TEST_CASE("words come from a source and go to a sink, and the buffers are left a
                                             2,
                                             true,
                                             false};
-        mpix::detail::receive_state receive{};
-        receive.epoch = 3;
-        receive.flags = r.receive->flags;
-        receive.partitions = receive.senders = 2;
-        receive.told = r.told.data();
-        receive.buffer = r.receive->buffer;
-        receive.inline_buffer = r.receive->inline_buffer;
-        receive.partition_bytes = send.partition_bytes;
+        const mpix::detail::receive_state receive = known_receive(r, 3);
         std::vector<std::uint64_t> from(3 * std::size_t{words}), to(from.size(), 0x5a5a), expected(to);
         for (std::uint64_t &word : from) word = random();
         std::atomic<int> stored{0}, taken{0}, flagged{0};
