@@ -26,36 +26,85 @@ struct halo_step {
     Real rate;
 };
 
-inline constexpr int exchange_blocks = 2;
+inline constexpr int exchange_blocks = 4;
 
-// Of each block; on a GPU it is shared memory. A block with more tiles looks the others up in each iteration.
-struct kept_tiles {
-    static constexpr int most = 4;
-    mpix::halo::prepared_tile tiles[most];
-};
-
-// The cells of a tile, from one field to the other; both begin at the box's lowest cell.
-template <int Lanes, class Real, class Block>
-JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const mpix::halo::box &tile, const Real *now,
-                             Real *next) {
+// Cells of a box, from its lowest one on.
+template <class Real>
+JACOBI3D_FN cell_box cells_of(const halo_step<Real> &s, const mpix::halo::box &tile) {
     const auto from = [&](int axis) { return static_cast<int>(tile.lo[axis] - s.origin[axis]); };
     const auto end = [&](int axis) { return static_cast<int>(tile.hi[axis] - s.origin[axis]); };
+    return {from(0), end(0), from(1), end(1), from(2), end(2)};
+}
+// The cells of a tile, from one field to the other; both begin at the box's lowest cell.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const cell_box &cells, const Real *now,
+                             Real *next) {
+#ifdef __CUDA_ARCH__
+    __builtin_assume(__isGlobal(now));
+    __builtin_assume(__isGlobal(next));
+#endif
     const detail::neighbour_offsets to = detail::inner_offsets(static_cast<int>(s.width), static_cast<int>(s.plane));
-    detail::update_cells<Lanes>(block, now, next, s.width, s.plane, s.rate, from(0), from(1),
-                                {from(0), end(0), from(1), end(1), from(2), end(2)},
+    detail::update_cells<Lanes>(block, now, next, s.width, s.plane, s.rate, cells.x0, cells.y0, cells,
                                 [&](int, int, int, int) { return to; });
 }
 
-// Of tiles beyond those: apart, so that the code of the others lies together in the instruction cache.
-template <class Block>
-JACOBI3D_APART void wait_by_number(const Block &block, const mpix::halo::device_exchange &x, int tile,
-                                   std::int64_t step) {
-    mpix::halo::wait(block, x, tile, step);
+// Of each block; on a GPU it is shared memory. A block with more tiles looks the others up in each iteration.
+template <class Real>
+struct kept_tiles {
+    static constexpr int most = 4;
+    mpix::halo::prepared_tile tiles[most];
+    cell_box cells[most];
+    int count, exchanged;  // so many are kept; so many of them exchange
+    Real *fields[2];       // each at the box's lowest cell; iteration i reads field i % 2
+};
+
+// The block's n-th tile is so many-th of all, if those that exchange come first.
+template <class Real>
+JACOBI3D_FN int tile_of(const halo_step<Real> &s, int block_index, int blocks, int n) {
+    return s.exchange.tile_boundary_first(block_index + n * blocks);
 }
-template <class Block>
-JACOBI3D_APART void send_by_number(const Block &block, const mpix::halo::device_exchange &x, int tile,
-                                   std::int64_t step) {
-    mpix::halo::send(block, x, tile, step);
+JACOBI3D_FN int tiles_of(int all, int block_index, int blocks) { return (all - block_index + blocks - 1) / blocks; }
+
+// Before the first iteration. The parts of the kernel that are not the same in each iteration are apart, and what it needs all
+// the time is in shared memory, so that the cells of an iteration get the registers.
+template <class Real, class Block>
+JACOBI3D_APART void begin_tiles(const Block &block, int block_index, int blocks, const halo_step<Real> &s,
+                                kept_tiles<Real> &kept) {
+    const mpix::halo::device_exchange &x = s.exchange;
+    const int tiles = tiles_of(x.tiles(), block_index, blocks);
+    if (block.thread_rank() == 0) {
+        kept.count = detail::least(tiles, kept.most);
+        kept.exchanged = detail::least(tiles_of(x.boundary_tiles(), block_index, blocks), kept.most);
+        for (int field = 0; field < 2; ++field) kept.fields[field] = x.data<Real>(0, field) + s.first;
+    }
+    for (int n = 0; n < tiles; ++n) {
+        const int tile = tile_of(s, block_index, blocks, n);
+        if (n >= kept.most) {
+            mpix::halo::send(block, x, tile, 0);
+            continue;
+        }
+        if (block.thread_rank() == 0) kept.cells[n] = cells_of(s, x.tile(tile));
+        mpix::halo::prepare(block, x, tile, kept.tiles[n]);
+        mpix::halo::send(block, x, kept.tiles[n], 0);
+    }
+}
+
+// Of the tiles that are not kept.
+template <int Lanes, class Real, class Block>
+JACOBI3D_APART void iterate_by_number(const Block &block, int block_index, int blocks, const halo_step<Real> &s,
+                                      kept_tiles<Real> &kept, std::int64_t step) {
+    const mpix::halo::device_exchange &x = s.exchange;
+    for (int n = kept.most; n < tiles_of(x.tiles(), block_index, blocks); ++n) {
+        const int tile = tile_of(s, block_index, blocks, n);
+        const bool exchanges = block_index + n * blocks < x.boundary_tiles();
+        if (exchanges) mpix::halo::wait(block, x, tile, step);
+        update_tile<Lanes>(block, s, cells_of(s, x.tile(tile)), kept.fields[step % 2], kept.fields[(step + 1) % 2]);
+        if (exchanges) mpix::halo::send(block, x, tile, step + 1);
+    }
+}
+template <class Real, class Block>
+JACOBI3D_APART void run_next(const Block &block, const halo_step<Real> &s, int blocks, int first) {
+    mpix::halo::run_next(block, s.exchange, blocks, first, exchange_blocks);
 }
 
 /**
@@ -65,46 +114,19 @@ JACOBI3D_APART void send_by_number(const Block &block, const mpix::halo::device_
  */
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s,
-                                kept_tiles &kept) {
+                                kept_tiles<Real> &kept) {
+    if (block_index >= blocks) return run_next(block, s, blocks, block_index - blocks);
     const mpix::halo::device_exchange &x = s.exchange;
-    if (block_index >= blocks) {
-        mpix::halo::run_next(block, x, blocks, block_index - blocks, exchange_blocks);
-        return;
-    }
-    const int tiles = x.tiles();
-    // The block's n-th tile is so many-th of all, if those that exchange come first.
-    const auto tile_of = [&](int n) { return block_index + n * blocks; };
-    for (int n = 0; n < kept_tiles::most && tile_of(n) < tiles; ++n) {
-        mpix::halo::prepare(block, x, x.tile_boundary_first(tile_of(n)), kept.tiles[n]);
-        mpix::halo::send(block, x, kept.tiles[n], 0);
-    }
-    for (int n = kept_tiles::most; tile_of(n) < tiles; ++n)
-        send_by_number(block, x, x.tile_boundary_first(tile_of(n)), 0);
-    Real *const fields[2] = {tiles == 0 ? nullptr : x.data<Real>(0, 0) + s.first,
-                             tiles == 0 ? nullptr : x.data<Real>(0, 1) + s.first};
+    if (x.tiles() == 0) return;
+    begin_tiles(block, block_index, blocks, s, kept);
+    const bool all_kept = tiles_of(x.tiles(), block_index, blocks) <= kept.most;
     for (std::int64_t step = 0; step < x.steps(); ++step) {
-        mpix::halo::sync_blocks(block, x, blocks);
-        const Real *const now = step % 2 == 0 ? fields[0] : fields[1];
-        Real *const next = step % 2 == 0 ? fields[1] : fields[0];
-        for (int n = 0; tile_of(n) < tiles; ++n) {
-            const bool exchanges = tile_of(n) < x.boundary_tiles(), is_kept = n < kept_tiles::most;
-            mpix::halo::prepared_tile &tile = kept.tiles[is_kept ? n : 0];
-            const int number = is_kept ? tile.number() : x.tile_boundary_first(tile_of(n));
-            const mpix::halo::box cells = is_kept ? tile.cells() : x.tile(number);
-            if (exchanges) {
-                if (is_kept)
-                    mpix::halo::wait(block, x, tile, step);
-                else
-                    wait_by_number(block, x, number, step);
-            }
-            update_tile<Lanes>(block, s, cells, now, next);
-            if (exchanges) {
-                if (is_kept)
-                    mpix::halo::send(block, x, tile, step + 1);
-                else
-                    send_by_number(block, x, number, step + 1);
-            }
+        mpix::halo::sync_blocks(block, x, blocks, kept.tiles, kept.exchanged, step);
+        for (int n = 0; n < kept.count; ++n) {
+            update_tile<Lanes>(block, s, kept.cells[n], kept.fields[step % 2], kept.fields[(step + 1) % 2]);
+            if (n < kept.exchanged) mpix::halo::send(block, x, kept.tiles[n], step + 1);
         }
+        if (!all_kept) iterate_by_number<Lanes>(block, block_index, blocks, s, kept, step);
     }
 }
 

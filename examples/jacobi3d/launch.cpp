@@ -70,7 +70,7 @@ private:
     }
     template <class Real>
     void run(const halo_step<Real> &s, int blocks) {
-        std::vector<kept_tiles> kept(static_cast<std::size_t>(blocks + exchange_blocks));
+        std::vector<kept_tiles<Real>> kept(static_cast<std::size_t>(blocks + exchange_blocks));
         play(blocks + exchange_blocks, [&](const mpix::host_group &block) {
             jacobi_on_halo<1>(block, block.group_rank(), blocks, s, kept[static_cast<std::size_t>(block.group_rank())]);
         });

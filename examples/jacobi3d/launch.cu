@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(most_threads, min_blocks_per_multiprocessor)
 template <class Real>
 __global__ void __launch_bounds__(most_threads, min_blocks_per_multiprocessor)
     halo_kernel(const __grid_constant__ halo_step<Real> s) {
-    __shared__ kept_tiles kept;
+    __shared__ kept_tiles<Real> kept;
     jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
                           static_cast<int>(gridDim.x) - exchange_blocks, s, kept);
 }

@@ -103,22 +103,18 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
 
 /**
  * A tile, and what calls on it would have to look up in each step. For groups that have the same tile in each step of a
- * kernel: a call then takes a trip to memory or two in place of six. It is in the shared memory of the group's block, some
- * three kilobytes; on the host, anywhere. The group fills it by prepare(), and alone uses it, until the kernel ends.
- * cells() and number() are of the tile.
+ * kernel. It is in the shared memory of the group's block, some six kilobytes; on the host, anywhere. The group fills it by
+ * prepare(), and alone uses it, until the kernel ends. cells() and number() are of the tile.
  */
 struct prepared_tile;
 
-/** Fills `prepared`, for any tile of the exchange. It takes some microseconds, once. */
+/** Fills `prepared`, for any tile of the exchange, before the tile's first send. It takes some microseconds, once. */
 template <class Group>
 MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, prepared_tile &prepared);
 
-/** As send() and wait() of the tile. */
+/** As send() of the tile. It is waited for by the sync_blocks() that takes it, or by wait() of its number. */
 template <class Group>
 MPIX_FN int send(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step);
-template <class Group>
-MPIX_FN int wait(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step,
-                 std::uint64_t timeout_ns = default_timeout);
 
 /**
  * End exchange `step`: wait until its messages have arrived, and its send buffers are free. Then exchange step + sets
@@ -138,8 +134,8 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
  * The next() of exchanges `first`, first + stride, and so on, by a group that has nothing else to do. It is for a kernel that
  * has all steps of the activation, and in which `groups` other groups have exactly one sync_blocks() in each step, before the
  * step's waits, as above, and no other: the call counts them to find the barrier behind an exchange. It does not take part in
- * it. A group takes some microseconds for each exchange, so where steps are shorter two groups take them in turn:
- * run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All exchanges that need it must be among those of some
+ * it. A group takes some microseconds for each exchange, so where steps are shorter several groups take them in turn, for
+ * instance run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All exchanges that need it must be among those of some
  * group.
  *
  * Returns as next(), after the last one, or the first that has failed; MPI_ERR_PENDING if it waits for a
@@ -149,13 +145,33 @@ template <class Group>
 MPIX_FN int run_next(const Group &group, const device_exchange &x, int groups, int first, int stride);
 
 /**
- * Waits until `groups` groups have called it: all groups of this rank that use `x`, but those in run_next(); the same number in all calls of an
- * activation. Then each may read what any thread of them has written before. It returns nothing: look at what wait() returns.
+ * Waits until `groups` groups have called it: all groups of this rank that use `x`, but those in run_next(); the same number in
+ * all calls of an activation. Then each may read what any thread of them has written before. It returns nothing: look at what wait() returns.
  * After a call of any group has failed it does not wait, nor in a kernel that was compiled with the headers of another mpix, nor
  * on a rank without tiles. Waiting longer than MPIX_STALL_SECONDS is a failure itself.
  */
 template <class Group>
 MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups);
+
+/**
+ * As sync_blocks(), and then as wait() of these prepared tiles for exchange `step`. It takes less time: what comes from
+ * neighbours is put into ghost cells while the group waits for the other groups. Meanwhile each tile is made ready to be sent in
+ * exchange step + 1, if it may be; then send() only stores it. So a tile that is given to this call is sent by its
+ * prepared_tile, and each group gives the same ones in each step.
+ *
+ * groups  as of sync_blocks(): in each step, groups come either to that or to this one
+ * tiles   `count` of them, in memory of the group; 0 is allowed
+ * step    The groups come to exactly one barrier in each step, before the step's waits, and to no other: in all steps of the
+ *         activation, from 0 on.
+ *
+ * Returns as wait(). After a call of another group has failed, the next send may still return MPI_SUCCESS.
+ *
+ * Memory order: as sync_blocks(), and as wait() if it returns MPI_SUCCESS. The wait may come before other groups have done the
+ * step before; so fields have two allocations, or else the wait comes behind the barrier by itself.
+ */
+template <class Group>
+MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups, prepared_tile *tiles, int count,
+                        std::int64_t step);
 
 }  // namespace mpix::halo
 
@@ -163,5 +179,6 @@ MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int group
 
 #include <mpix/impl/halo/exchange.cuh>
 #include <mpix/impl/halo/prepared_tile.cuh>
+#include <mpix/impl/halo/steps.cuh>
 
 #endif  // MPIX_HALO_CUH

@@ -49,6 +49,8 @@ EXACTLY = {
     "order_fetch_add_acq_rel_gpu": ["atom.acq_rel.gpu.global.add.u64"],
     "order_fetch_add_one_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
     "order_fetch_add_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
+    "order_increment_release_gpu": ["red.release.gpu.global.add.u64"],
+    "order_increment_relaxed_gpu": ["red.relaxed.gpu.global.add.u64"],
     "order_cas_acq_rel_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
     "order_store_release_record": [FENCE, "st.relaxed.sys.global.u32"],
     "order_store_release_mmio": [FENCE, "st.mmio.relaxed.sys.global.u64"],
@@ -156,25 +158,27 @@ CONTAINS.update({
 })
 # Halo exchanges. That next() has begun the exchange, acquired, at once or after some looks, between which comes whether a call has
 # failed; for all. (Pready and wait_arrived are in functions of their own, and are checked above.)
-LATER = "ld.acquire.gpu.global.u64"
-BEGUN = [*3 * [LATER], PEEK, ANY]
+BEGUN = [PEEK, ACQUIRE, PEEK, PEEK, ACQUIRE, ANY]
 CONTAINS.update({
     "size_halo_send_block": [BEGUN],
     # The claim to ghost cells that others read, too, for all; all members' stores, then the release that they are there: by the
     # block, and by a warp. Those that other groups fill, acquired, at once or after some looks; for all.
     "size_halo_wait_block": [BEGUN, [CLAIM, ANY, BLOCK_SYNC, "st.release.gpu.global.u64"],
-                             [CLAIM, *2 * ["bar.warp.sync"], "st.release.gpu.global.u64"], [*2 * [LATER], PEEK, ALL]],
-    # Whether a call has failed, for all; as way_next_list; all members have started their requests, then the release of the next
-    # exchange.
-    "size_halo_next_block": [[PEEK, ANY, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
+                             [CLAIM, *2 * ["bar.warp.sync"], "st.release.gpu.global.u64"], [PEEK, PEEK, ACQUIRE, ALL]],
+    # Whether a call has failed, for all; whether all partitions are counted, and whether that was said; as way_next_list; all
+    # members have started their requests, then the release of the next exchange.
+    "size_halo_next_block": [[PEEK, ANY, PEEK, PEEK, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
 })
-# On a prepared tile: the claim, clear-to-send, whether a call has failed, and that the exchange has begun, once or after some looks;
-# then one acquire for both, and all agree. The packets; a barrier, and the count. Taken: as below, for a sole waiter.
-CONTAINS["size_halo_send_prepared_block"] = [
-    [BLOCK_SYNC, CLAIM, *4 * [PEEK], ACQUIRE, ALL],
-    [LINE_OUT, "st.relaxed.sys.global.u64", BLOCK_SYNC, "atom.relaxed.gpu.global.add.u64"]]
-CONTAINS["size_halo_wait_prepared_block"] = [
-    BEGUN, [PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL], [BLOCK_SYNC, *2 * ["st.relaxed.sys.global.u64"]]]
+# On prepared tiles. Send: a barrier and packets, nothing else. The barrier of a step: the group's, then the count that hands on what
+# was done; packets, once or after some looks, with the flag beside; all agree; taken, as below, for a sole waiter. Of one thread: the
+# count of what was sent; clear-to-send, that the exchange has begun, that no call has failed; one acquire for these; the claim. Of
+# another: whether a call has failed, and the count, acquired once it is reached.
+EXACTLY["size_halo_send_prepared_block"] = [BLOCK_SYNC, LINE_OUT]
+CONTAINS["size_halo_sync_prepared_block"] = [
+    [BLOCK_SYNC, "red.release.gpu.global.add.u64", LINE_IN, PEEK, LINE_IN, ALL, *2 * ["st.relaxed.sys.global.u64"]]]
+CONTAINS["halo::look_ahead"] = [["st.relaxed.sys.global.u64", "red.relaxed.gpu.global.add.u64", "atom.relaxed.gpu.global.add.u64", *3 * [PEEK],
+                           ACQUIRE, CLAIM]]
+CONTAINS["halo::await_groups"] = [[*4 * [PEEK], ACQUIRE]]
 CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
@@ -190,7 +194,8 @@ FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
          # The end of the epoch, for all, before the start of the next.
          "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))],
          "next_longer_apart<0,1>": [(ALL, re.escape(FENCE))],
-         "size_halo_send_prepared_block": [(ALL, re.escape(LINE_OUT))],
+         "size_halo_send_prepared_block": [(BLOCK_SYNC, re.escape(LINE_OUT))],
+         "halo::look_ahead": [(ACQUIRE, re.escape(CLAIM))],
          "size_halo_next_block": [(ALL, re.escape(FENCE)), (ALL, r"st\.release\.gpu")]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
@@ -210,21 +215,21 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
                   "size_halo_send_warp": 102, "size_halo_send_block": 124, "size_halo_wait_warp": 104,
-                  "size_halo_send_prepared_block": 128, "size_halo_wait_prepared_block": 128, "size_halo_wait_block": 112, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
+                  "size_halo_send_prepared_block": 126, "size_halo_sync_prepared_block": 116, "size_halo_wait_block": 112, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):
-    """The lines of each kernel; and of each function of mpix::detail that is not inlined, by its own name, with two truth values as
+    """The lines of each kernel; and of each function of mpix::detail and mpix::halo::detail that is not inlined, by its own name, with two truth values as
     template arguments if it has them: of those for groups, as blocks have it."""
     found = {}
     for entry in re.finditer(r"\.(?:entry|func)\s+(?:\([^()]*\)\s*)?(\w+)\s*\([^()]*\)\s*\n\{(.*?)\n\}", ptx, re.S):
         name = entry.group(1)
-        if own := re.match(r"_ZN4mpix6detail(\d+)(\w+)", name):
+        if own := re.match(r"_ZN4mpix(4halo)?6detail(\d+)(\w+)", name):
             if "cooperative_groups" in name and "thread_blockE" not in name:
                 continue
-            length = int(own.group(1))
-            values = re.match(r"ILb([01])ELb([01])E", own.group(2)[length:])
-            name = own.group(2)[:length] + (f"<{values.group(1)},{values.group(2)}>" if values else "")
+            length = int(own.group(2))
+            values = re.match(r"ILb([01])ELb([01])E", own.group(3)[length:])
+            name = ("halo::" if own.group(1) else "") + own.group(3)[:length] + (f"<{values.group(1)},{values.group(2)}>" if values else "")
         found[name] = entry.group(2).splitlines()
     return found
 

@@ -34,6 +34,8 @@ KERNEL order_fetch_add_one_acq_rel_gpu(uint64_t *w, uint64_t *out) { *out = fetc
 KERNEL order_fetch_add_acq_rel_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_acq_rel_gpu(w, 2); }
 KERNEL order_fetch_add_one_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_relaxed_gpu(w); }
 KERNEL order_fetch_add_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_relaxed_gpu(w, 2); }
+KERNEL order_increment_release_gpu(uint64_t *w) { increment_release_gpu(w); }
+KERNEL order_increment_relaxed_gpu(uint64_t *w) { increment_relaxed_gpu(w); }
 KERNEL order_cas_acq_rel_gpu(uint64_t *w, uint64_t *out) { *out = cas_acq_rel_gpu(w, 1, 2); }
 KERNEL order_store_release_record(uint32_t *record) { store_release_record(record, 1); }
 KERNEL order_store_release_mmio(uint64_t *doorbell) { store_release_mmio(doorbell, 1); }
@@ -203,8 +205,8 @@ KERNEL size_halo_wait_block(mpix::halo::device_exchange x, int tile, int *out) {
 KERNEL size_halo_send_prepared_block(mpix::halo::device_exchange x, mpix::halo::prepared_tile *tile, int *out) {
     *out = mpix::halo::send(cg::this_thread_block(), x, *tile, 9);
 }
-KERNEL size_halo_wait_prepared_block(mpix::halo::device_exchange x, mpix::halo::prepared_tile *tile, int *out) {
-    *out = mpix::halo::wait(cg::this_thread_block(), x, *tile, 9);
+KERNEL size_halo_sync_prepared_block(mpix::halo::device_exchange x, mpix::halo::prepared_tile *tile, int *out) {
+    *out = mpix::halo::sync_blocks(cg::this_thread_block(), x, 2, tile, 1, 9);
 }
 KERNEL size_halo_next_block(mpix::halo::device_exchange x, int, int *out) {
     *out = mpix::halo::next(cg::this_thread_block(), x, 1);

@@ -20,7 +20,7 @@ SUFFIXES = {".h", ".hpp", ".cuh", ".cc", ".cu", ".c"}
 ORDER_H = "include/mpix/detail/order.h"  # defines them
 PAGE = "docs/dev/memory-order.md"
 
-RELEASE = {"store_release", "store_release_gpu", "store_release_after_fence", "store_release_record", "store_release_mmio"}
+RELEASE = {"store_release", "store_release_gpu", "increment_release_gpu", "store_release_after_fence", "store_release_record", "store_release_mmio"}
 ACQUIRE = {"exchange_acquire", "load_acquire", "load_acquire_gpu", "load_acquire_pair", "load_acquire_record", "fence_acquire", "reached_acquire"}
 BOTH = {"fence_acq_rel", "fetch_add_acq_rel_gpu", "cas_acq_rel_gpu", "compare_exchange_acq_rel_gpu", "set_flag_seq_cst",
         "test_flag_seq_cst"}

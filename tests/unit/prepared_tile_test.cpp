@@ -178,10 +178,11 @@ public:
     std::array<std::uint64_t, halo::device_exchange::begun_at + sets> words{};
     halo::device_exchange x{};
 
-private:
     static mpix_narrow_divisor divisor(std::uint32_t by) {
         return mpix::detail::narrowed(mpix::detail::make_divisor(std::int64_t{by}));
     }
+
+private:
     void set_cells(device_copy &c, std::int64_t place) {
         for (std::size_t i = 0; i < 2; ++i) c.cells[i] = fields[i].bytes.data() + place;
     }
@@ -212,7 +213,7 @@ public:
         for (std::int64_t step = first; step <= last; ++step) {
             fill_for(step, random);
             CHECK(halo::send(self, x, mine, step) == MPI_SUCCESS);
-            CHECK(halo::wait(self, x, mine, step) == MPI_SUCCESS);
+            CHECK(halo::sync_blocks(self, x, 1, &mine, 1, step) == MPI_SUCCESS);
             CHECK(right(x.allocation_(step), before));
             if (step != last) CHECK(halo::next(self, x, step) == MPI_SUCCESS);
         }
@@ -245,16 +246,16 @@ TEST_CASE("a group that keeps what it knows of a tile") {
             .parcels = 1 + static_cast<int>(random() % 2),
             .runs = 2};
         if (s.copies == 3) s.parcels = 1;
-        // In the others, some calls look the tile up, or have a limit of their own.
-        const bool always_kept = random() % 2 == 0;
-        CAPTURE(round, s.word_bytes, s.copies, s.threads, s.padding, s.parcels, always_kept);
+        // In the others the barrier does not wait, or some sends look the tile up.
+        const bool by_barrier = random() % 3 != 0, always_kept = random() % 2 == 0;
+        CAPTURE(round, s.word_bytes, s.copies, s.threads, s.padding, s.parcels, by_barrier, always_kept);
         tile_that_sends_to_itself t(s, random);
         constexpr int steps = 12;
         t.x.steps_ = steps;
         halo::prepared_tile mine;
         std::array<std::byte, field_bytes> before;
         std::atomic<const char *> failure{nullptr};
-        std::atomic<int> straight{0};
+        std::atomic<int> straight{0}, opened{0};
         std::atomic<bool> ended{false};
         const std::uint64_t seed = random();
         std::mt19937_64 cells(seed + 1);
@@ -266,7 +267,9 @@ TEST_CASE("a group that keeps what it knows of a tile") {
                 };
                 halo::prepare(g, t.x, 0, mine);
                 expect(mine.number() == 0 && mine.cells() == t.tile.cells, "the tile");
-                expect(mine.sends_ == (s.is_kept() ? s.parcels : -1) && mine.waits_ == mine.sends_, "what is kept");
+                expect(mine.sends_ == (s.is_kept() && t.is_inline(s.threads) ? s.parcels : -1) &&
+                           mine.waits_ == mine.sends_,
+                       "what is kept");
                 for (std::int64_t step = 0; step < steps; ++step) {
                     const int allocation = t.x.allocation_(step);
                     if (g.thread_rank() == 0) {
@@ -275,10 +278,13 @@ TEST_CASE("a group that keeps what it knows of a tile") {
                         t.poison_messages();
                     }
                     g.sync();
-                    const bool by_tile = always_kept || same() % 4 != 0, by_default = always_kept || same() % 4 != 0;
+                    // What is open has been claimed.
+                    const bool by_tile = by_barrier || always_kept || same() % 4 != 0;
                     const int sent = by_tile ? halo::send(g, t.x, mine, step) : halo::send(g, t.x, 0, step);
                     const int waited =
-                        by_default ? halo::wait(g, t.x, mine, step) : halo::wait(g, t.x, mine, step, patience_ns);
+                        by_barrier ? halo::sync_blocks(g, t.x, 1, &mine, 1, step) : halo::wait(g, t.x, 0, step);
+                    if (g.thread_rank() == 0)
+                        for (int k = 0; k < mine.sends_; ++k) opened += mine.sent_[k].opened == step + 1;
                     expect(sent == MPI_SUCCESS && waited == MPI_SUCCESS, "a call has failed");
                     if (g.thread_rank() == 0) {
                         expect(t.right(allocation, before), "ghost cells");
@@ -297,10 +303,9 @@ TEST_CASE("a group that keeps what it knows of a tile") {
         CHECK(failure.load() == nullptr);
         // The host has begun the first exchange of each set; the second one's handle is looked up.
         const bool goes_straight = s.is_kept() && t.is_inline(s.threads);
-        if (always_kept) {
-            CHECK(straight == (goes_straight ? steps - 2 * sets : 0));
-            straight_rounds += goes_straight;
-        }
+        CHECK(straight == (goes_straight && by_barrier ? steps - 2 * sets : 0));
+        CHECK(opened == (goes_straight && by_barrier ? s.parcels * (steps - 2 * sets) : 0));
+        straight_rounds += goes_straight && by_barrier;
         CHECK(t.words[halo::device_exchange::failed_at] == 0);
     }
     CHECK(straight_rounds != 0);
@@ -315,56 +320,114 @@ TEST_CASE("calls on a prepared tile after a call has failed") {
             played_tile t(s, random);
             REQUIRE(t.is_inline(1) == (padding == 0));
             t.exchange(0, 4, random);
+            CHECK(t.mine.sends_ == (padding == 0 ? 1 : -1));
+            if (padding == 0) CHECK(t.mine.sent_[0].opened == 5);
             CHECK(halo::next(t.self, t.x, 4) == MPI_SUCCESS);
-            CHECK(t.mine.sent_[0].handles[1].number == 6);
             t.fill_for(5, random);
             if (!before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == MPI_SUCCESS);
             t.words[halo::device_exchange::failed_at] = halo::device_exchange::next_failed;
-            if (before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == MPI_ERR_OTHER);
-            CHECK(halo::wait(t.self, t.x, t.mine, 5) == MPI_ERR_OTHER);
-            CHECK(t.fields[static_cast<std::size_t>(t.x.allocation_(5))].bytes == t.before);
+            // What the barrier has made ready goes even so.
+            if (before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == (padding == 0 ? MPI_SUCCESS : MPI_ERR_OTHER));
+            CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 5) == MPI_ERR_OTHER);
+            if (padding == 0) CHECK(t.mine.sent_[0].opened != 6);
+            if (padding == 0) CHECK(halo::send(t.self, t.x, t.mine, 6) == MPI_ERR_OTHER);
             CHECK(halo::send(t.self, t.x, t.mine, 100) == MPI_SUCCESS);  // there is no such exchange
         }
     }
 }
 
-TEST_CASE("a prepared tile is not sent before its exchange has begun") {
+TEST_CASE("a prepared tile is waited for while other groups have not come to the barrier") {
     std::mt19937_64 random(Catch::rngSeed());
-    played_tile t(small, random);
-    t.exchange(0, 5, random);
-    CHECK(t.words[halo::device_exchange::begun_at + 1] == 6);
-    int code = MPI_SUCCESS;
-    t.fill_for(7, random);
-    // The handle of exchange 7 is known, but next(5) has not been called.
-    auto &handle = t.mine.sent_[0].handles[1];
-    REQUIRE(handle.number == 8);
-    const std::uint64_t state = mpix::detail::partition_states(t.pairs[1]->sending())[0];
-    // The receiver has given clear-to-send; the send's epoch has not begun.
-    CHECK(mpix::next_epoch(t.self, t.requests[2]) == MPI_SUCCESS);
-    CHECK(!halo::detail::send_from_cells(t.self, t.x, t.mine, t.mine.sent_[0], 7, code));
-    CHECK(mpix::detail::partition_states(t.pairs[1]->sending())[0] == state);
-    CHECK(t.mine.begun_ == 6);
-}
-
-TEST_CASE("a wait with a limit of its own, and the wait after it") {
-    std::mt19937_64 random(Catch::rngSeed());
-    for (const std::int64_t step : {0, 7}) {
-        tile_shape s = small;
-        s.parcels = 2;
-        played_tile t(s, random);
-        if (step != 0) {
-            t.exchange(0, step - 1, random);
-            CHECK(halo::next(t.self, t.x, step - 1) == MPI_SUCCESS);
+    for (const bool one_allocation : {false, true}) {
+        played_tile t(small, random);
+        const std::int64_t step = one_allocation ? 0 : 5;
+        if (one_allocation) {
+            t.copies[1].cells[1] = t.copies[1].cells[0];
+            halo::prepare(t.self, t.x, 0, t.mine);
+        } else {
+            t.exchange(0, 4, random);
+            CHECK(halo::next(t.self, t.x, 4) == MPI_SUCCESS);
         }
         t.fill_for(step, random);
-        CHECK(halo::detail::send_parcels(t.self, t.x, 0, 1, 1, step) == MPI_SUCCESS);
-        CHECK(halo::wait(t.self, t.x, t.mine, step, 1000) == MPI_ERR_PENDING);
-        CHECK(halo::detail::send_parcels(t.self, t.x, 1, 2, 1, step) == MPI_SUCCESS);
-        CHECK(halo::wait(t.self, t.x, t.mine, step) == MPI_SUCCESS);
+        CHECK(halo::send(t.self, t.x, t.mine, step) == MPI_SUCCESS);
+        t.x.stall_ns_ = 1000;
+        // The other group never comes. Ghost cells that it may be reading stay as they are.
+        CHECK(halo::sync_blocks(t.self, t.x, 2, &t.mine, 1, step) == MPI_ERR_OTHER);
+        CHECK(t.words[halo::device_exchange::arrivals_at] == static_cast<std::uint64_t>(step) + 1);
+        CHECK(t.words[halo::device_exchange::failed_at] == halo::device_exchange::barrier_failed);
+        if (one_allocation)
+            CHECK(t.fields[0].bytes == t.before);
+        else
+            CHECK(t.right(t.x.allocation_(step), t.before));
+    }
+}
+
+TEST_CASE("own cells of a prepared tile are copied behind the barrier") {
+    std::mt19937_64 random(Catch::rngSeed());
+    constexpr std::size_t bytes = 16, from = field_bytes / 2 - 64, to = field_bytes - 64;
+    played_tile t(small, random);
+    device_copy own = t.copies[1];
+    own.message = -1;
+    own.words = static_cast<std::uint32_t>(bytes) / static_cast<std::uint32_t>(own.word_bytes);
+    own.by_words = tile_that_sends_to_itself::divisor(own.words);
+    for (int loop = 0; loop < 3; ++loop) own.count[loop] = 1;
+    for (std::size_t i = 0; i < 2; ++i) {
+        own.cells[i] = t.fields[i].bytes.data() + to;
+        own.own_cells[i] = t.fields[i].bytes.data() + from;
+    }
+    t.copies.push_back(own);
+    t.x.copies_ = t.copies.data();
+    t.tile.ghosts.end = t.tile.ghosts.small = static_cast<std::int32_t>(t.copies.size());
+    halo::prepare(t.self, t.x, 0, t.mine);
+    CHECK(t.mine.own_count_ == 1);
+    CHECK(t.mine.waits_ == 1);
+    for (std::int64_t step = 0; step < 8; ++step) {
+        t.fill_for(step, random);
+        CHECK(halo::send(t.self, t.x, t.mine, step) == MPI_SUCCESS);
+        CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, step) == MPI_SUCCESS);
+        std::copy_n(t.before.begin() + from, bytes, t.before.begin() + to);
         CHECK(t.right(t.x.allocation_(step), t.before));
         CHECK(halo::next(t.self, t.x, step) == MPI_SUCCESS);
-        t.exchange(step + 1, step + 8, random);
     }
+    // Not after a failure.
+    t.fill_for(8, random);
+    t.words[halo::device_exchange::failed_at] = halo::device_exchange::next_failed;
+    CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 8) == MPI_ERR_OTHER);
+    CHECK(t.fields[static_cast<std::size_t>(t.x.allocation_(8))].bytes == t.before);
+}
+
+TEST_CASE("a tile that the barrier has made ready to be sent") {
+    std::mt19937_64 random(Catch::rngSeed());
+    played_tile t(small, random);
+    const auto step_on = [&](std::int64_t step) {
+        t.fill_for(step, random);
+        CHECK(halo::send(t.self, t.x, t.mine, step) == MPI_SUCCESS);
+        CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, step) == MPI_SUCCESS);
+        CHECK(t.right(t.x.allocation_(step), t.before));
+        return t.mine.sent_[0].opened == step + 1;
+    };
+    const auto state = [&](int set) -> std::uint64_t & {
+        return mpix::detail::partition_states(t.pairs[static_cast<std::size_t>(set)]->sending())[0];
+    };
+    // The handles of both sets are known from exchange 4 on.
+    for (std::int64_t step = 0; step < 6; ++step) {
+        CHECK(step_on(step) == (step >= 3));
+        if (step < 5) CHECK(halo::next(t.self, t.x, step) == MPI_SUCCESS);
+    }
+    // Exchange 7 has not begun.
+    const std::uint64_t before = state(1);
+    CHECK(!step_on(6));
+    CHECK(state(1) == before);
+    for (const std::int64_t step : {5, 6}) CHECK(halo::next(t.self, t.x, step) == MPI_SUCCESS);
+    CHECK(step_on(7));
+    // It has a claim, so another call for exchange 8 is refused. After that nothing is made ready.
+    CHECK(state(0) == t.mine.sent_[0].sets[0].epoch + 4);
+    CHECK(halo::next(t.self, t.x, 7) == MPI_SUCCESS);
+    t.fill_for(8, random);
+    CHECK(halo::send(t.self, t.x, 0, 8) != MPI_SUCCESS);
+    CHECK(t.words[halo::device_exchange::failed_at] != 0);
+    CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 8) == MPI_ERR_OTHER);
+    CHECK(t.mine.sent_[0].opened == 8);
 }
 
 TEST_CASE("tiles that can't be kept") {
@@ -373,19 +436,32 @@ TEST_CASE("tiles that can't be kept") {
     const auto waits = [&] {
         halo::prepared_tile mine;
         halo::prepare(mpix::thread_group{}, t.x, 0, mine);
-        CHECK(mine.sends_ == (t.x.sets_ > 4 ? -1 : 1));
+        CHECK(mine.sends_ == (t.x.sets_ == 2 ? 1 : -1));
         return mine.waits_;
     };
     CHECK(waits() == 1);
     t.copies[1].claim = 0;  // another tile reads it, too
     CHECK(waits() == -1);
     t.copies[1].claim = -1;
-    t.copies[1].message = -1;  // own cells
+    // Own cells: two boxes of them are kept.
+    t.copies[1].message = -1;
+    CHECK(waits() == 1);
+    t.copies.insert(t.copies.end(), 2, t.copies[1]);
+    t.x.copies_ = t.copies.data();
+    t.tile.ghosts.end += 1;
+    CHECK(waits() == 1);
+    t.tile.ghosts.end += 1;
     CHECK(waits() == -1);
+    t.tile.ghosts.end -= 2;
     t.copies[1].message = 0;
     t.requests[0] = inline_capable_receive(t.pairs[0]->receiving(), false, 1);  // another group waits, too
     CHECK(waits() == -1);
     t.requests[0] = t.pairs[0]->receive();
-    t.x.sets_ = 5;
+    for (const int other : {3, 5}) {
+        t.x.sets_ = other;
+        CHECK(waits() == -1);
+    }
+    t.x.sets_ = 2;
+    t.copies[1].cells[1] = t.copies[1].cells[0];  // one allocation
     CHECK(waits() == -1);
 }

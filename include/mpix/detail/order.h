@@ -254,7 +254,25 @@ MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter, uint64_t by) {
 #endif
 }
 
-// fetch_add_relaxed_gpu: the same without order. With a fence_acq_rel before and one behind it chains the callers as
+// increment_release_gpu: add one. Whoever acquires the sum sees what all that have added to it did before.
+MPIX_FN void increment_release_gpu(uint64_t *counter) {
+#ifdef __CUDA_ARCH__
+    asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(in_global(counter)) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*counter).fetch_add(1, std::memory_order_release);
+#endif
+}
+
+// increment_relaxed_gpu: the same without order.
+MPIX_FN void increment_relaxed_gpu(uint64_t *counter) {
+#ifdef __CUDA_ARCH__
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(in_global(counter)) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*counter).fetch_add(1, std::memory_order_acq_rel);  // as fetch_add_relaxed_gpu
+#endif
+}
+
+// fetch_add_relaxed_gpu: as fetch_add_acq_rel_gpu, without order. With a fence_acq_rel before and one behind it chains the callers as
 // well. On the host acq_rel, since a fence by itself is nothing there.
 MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__

@@ -24,11 +24,13 @@ struct steps_by_tiles {
     bool by_tiles;
     int areas;
     area each_area[most_areas];
-    mpix::halo::prepared_tile *prepared;  // of each tile; null: calls look tiles up
+    mpix::halo::prepared_tile *prepared;  // of the blocks' tiles, most_of_block() for each; null: calls look tiles up
+    bool barrier_waits;                   // for prepared tiles
     int next_groups;                      // that only run_next; 0: the blocks call next() in turn
     std::uint64_t first_step;             // in the hash
     std::uint64_t *wrong;                 // bytes, and failed calls
 
+    MPIX_FN int most_of_block(int blocks) const { return (x.tiles() + blocks - 1) / blocks; }
     DEVICE_FN void tell(bool good) const {
         if (!good) device_test::add_one(wrong);
     }
@@ -89,8 +91,10 @@ struct steps_by_tiles {
         const auto tile_of = [&](int i, std::int64_t step) {
             return prepared ? i : static_cast<int>((i + step * 5) % x.tiles());
         };
+        mpix::halo::prepared_tile *const mine = prepared ? prepared + index * most_of_block(blocks) : nullptr;
+        const int count = index < x.tiles() ? (x.tiles() - index - 1) / blocks + 1 : 0;
         const auto send = [&](int t, std::int64_t step) {
-            return prepared ? mpix::halo::send(block, x, prepared[t], step) : mpix::halo::send(block, x, t, step);
+            return prepared ? mpix::halo::send(block, x, mine[t / blocks], step) : mpix::halo::send(block, x, t, step);
         };
         // Each tile is once in the order that begins with the boundary.
         if (index == 0 && block.thread_rank() == 0) {
@@ -102,14 +106,17 @@ struct steps_by_tiles {
         for (int i = index; i < x.tiles(); i += blocks) {
             const int t = tile_of(i, 0);
             if (prepared) {
-                mpix::halo::prepare(block, x, t, prepared[t]);
-                tell(prepared[t].number() == t && prepared[t].cells() == x.tile(t));
+                mpix::halo::prepare(block, x, t, mine[t / blocks]);
+                tell(mine[t / blocks].number() == t && mine[t / blocks].cells() == x.tile(t));
             }
             write(block, t, 0);
             tell(send(t, 0) == MPI_SUCCESS);
         }
         for (std::int64_t step = 0; step < x.steps(); ++step) {
-            mpix::halo::sync_blocks(block, x, blocks);
+            if (barrier_waits)
+                tell(mpix::halo::sync_blocks(block, x, blocks, mine, count, step) == MPI_SUCCESS);
+            else
+                mpix::halo::sync_blocks(block, x, blocks);
             if (next_groups == 0 && index == static_cast<int>(step) % blocks && step > 0)
                 tell(mpix::halo::next(block, x, step - 1) == MPI_SUCCESS);
             for (int i = index; i < areas; i += blocks) {
@@ -119,9 +126,7 @@ struct steps_by_tiles {
             }
             for (int i = index; by_tiles && i < x.tiles(); i += blocks) {
                 const int t = tile_of(i, step);
-                const int code =
-                    prepared ? mpix::halo::wait(block, x, prepared[t], step) : mpix::halo::wait(block, x, t, step);
-                tell(code == MPI_SUCCESS);
+                if (!barrier_waits) tell(mpix::halo::wait(block, x, t, step) == MPI_SUCCESS);
                 check(block, x.tile(t), x.box_position(t), step);
             }
             if (in_place()) mpix::halo::sync_blocks(block, x, blocks);
@@ -150,11 +155,13 @@ inline std::uint64_t exchange_in_kernels(random_case &c) {
     const bool prepares = c.pick(0, 2) != 0;
     const int next_groups = c.pick(0, 2);
     kernel.next_groups = kernel.in_place() ? 0 : next_groups;
+    kernel.barrier_waits = prepares && c.by_tiles() && !kernel.in_place() && c.pick(0, 2) != 0;
     for (int i = 0; i < activations; ++i) {
         const int steps = c.pick(0, 12);
         kernel.x = h.start(steps);
         void *const prepared =
-            prepares ? c.where().allocate(static_cast<std::size_t>(kernel.x.tiles() + 1) * sizeof *kernel.prepared)
+            prepares ? c.where().allocate(static_cast<std::size_t>(kernel.most_of_block(blocks) * blocks + 1) *
+                                          sizeof *kernel.prepared)
                      : nullptr;
         kernel.prepared = static_cast<mpix::halo::prepared_tile *>(prepared);
         kernel.first_step = done;

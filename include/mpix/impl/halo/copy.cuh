@@ -83,24 +83,31 @@ MPIX_FN std::int64_t place_of(const device_copy &c, std::uint32_t at) {
                         plane = line - space * c.count[1];
     return place + row * c.stride[0] + plane * c.stride[1] + space * c.stride[2];
 }
-// Eight bytes of a copy whose words are 4, 8 or 16 bytes; `at` bytes behind its first one, a multiple of 8.
-MPIX_FN std::uint64_t load_eight(const device_copy &c, const std::byte *cells, std::uint32_t at) {
-    if (c.word_bytes == 4) {
-        const std::uint64_t low = *reinterpret_cast<const std::uint32_t *>(cells + place_of(c, at / 4)),
-                            high = *reinterpret_cast<const std::uint32_t *>(cells + place_of(c, at / 4 + 1));
-        return low | high << 32;
-    }
-    const std::int64_t place = c.word_bytes == 8 ? place_of(c, at / 8) : place_of(c, at / 16) + at % 16;
-    return *reinterpret_cast<const std::uint64_t *>(cells + place);
+// Where eight bytes of a copy are whose words are 4, 8 or 16 bytes: all at `first`, or four there and four at `second`.
+struct eight_bytes {
+    std::byte *first, *second;
+};
+MPIX_APART_FN std::int64_t place_apart(const device_copy &c, std::uint32_t at) { return place_of(c, at); }
+// `at`: so many bytes behind the copy's first one, a multiple of 8.
+MPIX_FN eight_bytes find_eight(const device_copy &c, std::byte *cells, std::uint32_t at) {
+    const auto word_bytes = static_cast<std::uint32_t>(c.word_bytes);
+    const std::uint32_t word = at >> (word_bytes == 16 ? 4 : word_bytes >> 2 == 1 ? 2 : 3);
+    std::byte *const first = cells + place_of(c, word) + (at & (word_bytes - 1));
+    return {first, word_bytes == 4 ? cells + place_apart(c, word + 1) : nullptr};
 }
-MPIX_FN void store_eight(const device_copy &c, std::byte *cells, std::uint32_t at, std::uint64_t value) {
-    if (c.word_bytes == 4) {
-        *reinterpret_cast<std::uint32_t *>(cells + place_of(c, at / 4)) = static_cast<std::uint32_t>(value);
-        *reinterpret_cast<std::uint32_t *>(cells + place_of(c, at / 4 + 1)) = static_cast<std::uint32_t>(value >> 32);
+MPIX_FN std::uint64_t load_eight(const eight_bytes &from) {
+    if (from.second == nullptr) return *reinterpret_cast<const std::uint64_t *>(from.first);
+    const std::uint64_t low = *reinterpret_cast<const std::uint32_t *>(from.first),
+                        high = *reinterpret_cast<const std::uint32_t *>(from.second);
+    return low | high << 32;
+}
+MPIX_FN void store_eight(const eight_bytes &to, std::uint64_t value) {
+    if (to.second == nullptr) {
+        *reinterpret_cast<std::uint64_t *>(to.first) = value;
         return;
     }
-    const std::int64_t place = c.word_bytes == 8 ? place_of(c, at / 8) : place_of(c, at / 16) + at % 16;
-    *reinterpret_cast<std::uint64_t *>(cells + place) = value;
+    *reinterpret_cast<std::uint32_t *>(to.first) = static_cast<std::uint32_t>(value);
+    *reinterpret_cast<std::uint32_t *>(to.second) = static_cast<std::uint32_t>(value >> 32);
 }
 
 // Not inlined, because it is long.

@@ -65,13 +65,16 @@ MPIX_FN bool has_failed(const device_exchange &x) { return mpix::detail::load_re
 // went by first. One thread.
 template <class Reached>
 MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const Reached &reached) {
-    if (reached()) return MPI_SUCCESS;
     if (timeout_ns == default_timeout && x.stall_ns_ != 0) timeout_ns = x.stall_ns_;
-    const std::uint64_t begin = mpix::detail::now_ns();
+    std::uint64_t begin = 0;  // not asked for before the first looks, since that takes as long as one
     for (unsigned looks = 1; !reached(); ++looks) {
         if (looks % 32 == 0 || timeout_ns == 0) {
             if (has_failed(x)) return MPI_ERR_OTHER;
-            if (timeout_ns != default_timeout && mpix::detail::now_ns() - begin >= timeout_ns) return MPI_ERR_PENDING;
+            if (timeout_ns != default_timeout) {
+                const std::uint64_t now = mpix::detail::now_ns();
+                if (begin == 0) begin = now;
+                if (now - begin >= timeout_ns) return MPI_ERR_PENDING;
+            }
         }
         mpix::detail::give_way();
     }
@@ -99,7 +102,7 @@ MPIX_FN bool may_repeat(int code, std::uint64_t timeout_ns) {
 // Whether next() has begun an exchange; the first `sets` of an activation are begun by the host. One thread.
 MPIX_FN bool has_begun(const device_exchange &x, std::int64_t step) {
     if (step < x.sets_) return true;
-    return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);  // pairs: X1
+    return mpix::detail::reached_acquire(begun_of(x, set_of(x, step)), number_of(x, step));  // pairs: X1
 }
 // What the leader has seen of it; other members have seen nothing.
 struct begin_seen {
@@ -245,7 +248,7 @@ MPIX_FN int await_filled(const device_exchange &x, int copy, std::int64_t step, 
     if (claim < 0) return MPI_SUCCESS;
     return look_until(x, timeout_ns, [&] {
         // pairs: X2
-        return mpix::detail::load_acquire_gpu(filled_of(x, step, claim)) >= number_of(x, step);
+        return mpix::detail::reached_acquire(filled_of(x, step, claim), number_of(x, step));
     });
 }
 // The same for copies `begin` to `end` - 1 of which wanted(number) is true. It is a barrier, behind which all members may read
@@ -401,75 +404,6 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
         detail::for_each_copy(group, x, x.parcels_[i].copies, wanted,
                               [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
     return detail::await_all_filled(group, x, first, x.received_copies_end_, step, timeout_ns, wanted);
-}
-
-template <class Group>
-MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
-    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
-    const std::int64_t later = step + x.sets_;
-    if (later >= x.steps_ || x.tiles_count_ == 0) return MPI_SUCCESS;  // the host ends it
-    // One thread looks, so that all members go the same way.
-    if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return MPI_ERR_OTHER;
-    const int set = detail::set_of(x, step);
-    const int code = mpix::detail::next_listed(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
-    if (code != MPI_SUCCESS)
-        return detail::record_failure(group, x, code, device_exchange::next_failed, step,
-                                      detail::may_repeat(code, timeout_ns));
-#if MPIX_ON_GPU
-    group.sync();  // all members have started their requests
-    const MPIX_Prequest *const requests = detail::requests_of(x, set);
-    const int threads = static_cast<int>(group.num_threads());
-    for (int i = static_cast<int>(group.thread_rank()); i < x.receives_ + x.sends_; i += threads) {
-        if (i < x.receives_)
-            detail::follow(detail::receive_handles_of(x, set)[i], x, requests[i], detail::number_of(x, later));
-        else
-            detail::follow(detail::send_handles_of(x, set)[i - x.receives_], x, requests[i],
-                           detail::number_of(x, later));
-    }
-#endif
-    group.sync();  // all members have started their requests, and noted what they know
-    if (group.thread_rank() == 0)
-        mpix::detail::store_release_gpu(detail::begun_of(x, set), detail::number_of(x, later));  // pairs: X1
-    return MPI_SUCCESS;
-}
-
-template <class Group>
-MPIX_FN int run_next(const Group &group, const device_exchange &x, int groups, int first, int stride) {
-    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
-    if (x.tiles_count_ == 0) return MPI_SUCCESS;
-    for (std::int64_t step = first; step + x.sets_ < x.steps_; step += stride) {
-        // Exchange `step` is done with before the groups leave the barrier behind it.
-        const std::uint64_t all = static_cast<std::uint64_t>(step + 2) * static_cast<std::uint64_t>(groups);
-        int code = MPI_SUCCESS;
-        if (group.thread_rank() == 0)
-            code = detail::look_until(x, default_timeout, [&] {
-                // pairs: X3
-                return mpix::detail::load_acquire_gpu(detail::arrivals_of(x)) >= all;
-            });
-        code = mpix::detail::broadcast_code(group, code);
-        if (code == MPI_ERR_PENDING) detail::record_failure(group, x, code, device_exchange::barrier_failed, step);
-        if (code == MPI_SUCCESS) code = next(group, x, step);
-        if (code != MPI_SUCCESS) return code;
-    }
-    return MPI_SUCCESS;
-}
-
-template <class Group>
-MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups) {
-    if (x.version_ != MPIX_ABI_VERSION) return;
-    if (x.tiles_count_ == 0) return;  // and the words may be where this device cannot reach them
-    group.sync();                     // the leader releases what all members have written
-    if (group.thread_rank() == 0) {
-        const auto each = static_cast<std::uint64_t>(groups);
-        std::uint64_t *const arrivals = detail::arrivals_of(x);
-        const std::uint64_t all = (mpix::detail::fetch_add_acq_rel_gpu(arrivals) / each + 1) * each;  // pairs: X3
-        const int code = detail::look_until(x, default_timeout, [&] {
-            // pairs: X3
-            return mpix::detail::load_acquire_gpu(arrivals) >= all;
-        });
-        if (code == MPI_ERR_PENDING) detail::record_failure(group, x, code, device_exchange::barrier_failed, 0);
-    }
-    group.sync();
 }
 
 }  // namespace mpix::halo

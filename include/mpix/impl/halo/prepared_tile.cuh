@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Prepared tiles of <mpix/halo.cuh>: what calls on a tile would have to look up in each step, one trip to memory after the
-// other. And with it, small partitions go from the field's cells into packets, and from packets into ghost cells, without a
-// stop in the messages' buffers.
+// other. Small partitions go from the field's cells into packets, and from packets into ghost cells, without a stop in the
+// messages' buffers; and while a group waits at the barrier of a step, it looks at all that its next send needs.
+//
+// The code of that is short: in each step a thread comes by only once, so every instruction comes from a far cache.
 #ifndef MPIX_IMPL_HALO_PREPARED_TILE_CUH
 #define MPIX_IMPL_HALO_PREPARED_TILE_CUH
 
@@ -11,25 +13,48 @@
 
 #include <mpix/impl/halo/copy.cuh>
 #include <mpix/impl/halo/exchange.cuh>
+#include <mpix/impl/halo/steps.cuh>
 #include <mpix/impl/inline/packet.cuh>
-#include <mpix/impl/inline/take.cuh>
-#include <mpix/impl/send/store.cuh>
+#include <mpix/impl/send/count.cuh>
 
 namespace mpix::halo {
 namespace detail {
 
 // A tile with more, or an exchange with more sets, is not kept: calls look it up.
-inline constexpr int most_kept_parcels = 2, most_kept_copies = 2, most_kept_sets = 4;
+inline constexpr int most_kept_parcels = 2, most_kept_copies = 2, most_kept_sets = 8;
+// Of words of four bytes a packet has two places.
+inline constexpr std::uint32_t most_kept_places = 256;
+
+// What is known of a partition in the exchanges of one set, once a group has looked it up there: each begins the next epoch of
+// the same requests.
+struct kept_send {
+    char *packets;        // at the receiver; null: nothing is known
+    std::uint64_t epoch;  // in exchange `step`, this and epochs_before(step)
+    const std::uint64_t *clear_to_send;
+    mpix_prequest *request;
+};
+struct kept_receive {
+    const char *packets;
+    std::uint64_t epoch;
+    std::uint64_t *flag, *told;
+};
 
 // A parcel that is one partition, and consists of whole words of eight bytes.
-template <class Handle>
+template <class Kept>
 struct kept_parcel {
     std::int32_t number;  // among the exchange's
     std::int32_t message, partition;
     std::int32_t copies_count;
+    std::uint32_t packets;
+    std::uint32_t halves;  // 2 if each packet's bytes are four and four, at two places; otherwise 1
     std::uint32_t begin[most_kept_copies], end[most_kept_copies];  // of the copies, in bytes of the partition
     device_copy copies[most_kept_copies];
-    stored_handle<Handle> handles[most_kept_sets];  // for the next exchange of each set, if they have its number
+    // Where the bytes of a packet are: so many bytes behind a copy's first one, a multiple of 4, and the number of the copy. Or
+    // nowhere: in no copy. The second halves are behind all first ones.
+    std::int32_t places[most_kept_places];
+    static constexpr std::int32_t nowhere = -1;
+    std::int64_t opened;  // of a send: the latest exchange for which look_ahead has claimed the partition
+    Kept sets[most_kept_sets];
 };
 
 }  // namespace detail
@@ -44,24 +69,37 @@ struct prepared_tile {
     index3 lo_, hi_;
     std::int32_t number_;
     std::int32_t sends_, waits_;  // so many parcels are kept; -1: calls look them up
-    std::uint64_t begun_;         // the number of the latest exchange that the group has seen begun
-    detail::kept_parcel<prepared_send> sent_[detail::most_kept_parcels];
-    detail::kept_parcel<prepared_receive> awaited_[detail::most_kept_parcels];
+    std::int32_t own_count_;      // so many copies from own cells to ghost cells come behind the barrier
+    detail::device_copy own_[detail::most_kept_copies];
+    detail::kept_parcel<detail::kept_send> sent_[detail::most_kept_parcels];
+    detail::kept_parcel<detail::kept_receive> awaited_[detail::most_kept_parcels];
 };
 
 namespace detail {
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
+// Tiles are kept if there are 1, 2, 4 or 8 sets.
+MPIX_FN int kept_set_of(const device_exchange &x, std::int64_t step) { return static_cast<int>(step) & (x.sets_ - 1); }
+// Epochs of a set's requests before exchange `step`, since exchange 0.
+MPIX_FN std::uint64_t epochs_before(const device_exchange &x, std::int64_t step) {
+    return static_cast<std::uint64_t>(step) >> ((x.sets_ >> 1) - (x.sets_ >> 3));
+}
+
 // Adds a copy to a kept parcel, whose partition is in `buffer` in the first set. False: it can't be kept.
-template <class Handle>
-MPIX_FN bool keep_copy(kept_parcel<Handle> &kept, const device_exchange &x, const device_copy &c, const char *buffer,
+template <class Kept>
+MPIX_FN bool keep_copy(kept_parcel<Kept> &kept, const device_exchange &x, const device_copy &c, const char *buffer,
                        std::uint64_t partition_bytes) {
     const std::int64_t partition = reinterpret_cast<const std::byte *>(buffer) - x.messages_ +
                                    kept.partition * static_cast<std::int64_t>(partition_bytes),
                        begin = c.in_message - partition,
                        bytes = static_cast<std::int64_t>(c.words) * c.word_bytes * c.count[0] * c.count[1] * c.count[2];
     if (kept.copies_count == most_kept_copies || c.word_bytes < 4 || ((begin | bytes) & 7) != 0 || c.claim >= 0 ||
-        begin < 0 || begin + bytes > static_cast<std::int64_t>(partition_bytes) || partition_bytes >> 31 != 0)
+        begin < 0 || begin + bytes > static_cast<std::int64_t>(partition_bytes))
+        return false;
+    if (c.word_bytes == 4) kept.halves = 2;
+    if (kept.packets * kept.halves > most_kept_places) return false;
+    if (const std::int64_t last = find_eight(c, c.cells[0], static_cast<std::uint32_t>(bytes) - 8).first - c.cells[0];
+        last < 0 || last >> 30 != 0)
         return false;
     const int at = kept.copies_count++;
     kept.begin[at] = static_cast<std::uint32_t>(begin);
@@ -69,240 +107,275 @@ MPIX_FN bool keep_copy(kept_parcel<Handle> &kept, const device_exchange &x, cons
     kept.copies[at] = c;
     return true;
 }
-template <class Handle>
-MPIX_FN void begin_kept(kept_parcel<Handle> &kept, int number, const device_parcel &p) {
+template <class Kept>
+MPIX_FN void begin_kept(kept_parcel<Kept> &kept, int number, const device_parcel &p, std::uint64_t partition_bytes) {
     kept.number = number;
     kept.message = p.message;
     kept.partition = p.first;
     kept.copies_count = 0;
-    for (auto &handle : kept.handles) handle.number = 0;
+    kept.packets = static_cast<std::uint32_t>(mpix::detail::packets_of(partition_bytes));
+    kept.halves = 1;
+    kept.opened = -1;
+    for (Kept &set : kept.sets) set.packets = nullptr;
 }
-
-// By one thread. -1: they can't be kept.
-MPIX_FN int keep_sends(prepared_tile &tile, const device_exchange &x, const device_tile &t) {
+// By one thread, for a group of so many. -1: they can't be kept.
+MPIX_FN int keep_sends(prepared_tile &tile, const device_exchange &x, const device_tile &t, unsigned threads) {
     const int count = t.sends_end - t.sends_begin;
-    if (count > most_kept_parcels || x.sets_ > most_kept_sets) return -1;
     for (int k = 0; k < count; ++k) {
         const device_parcel &p = x.parcels_[t.sends_begin + k];
-        if (p.first != p.last) return -1;
-        const mpix_prequest *const r = mpix::detail::request_of(requests_of(x, 0)[x.receives_ + p.message]);
-        begin_kept(tile.sent_[k], t.sends_begin + k, p);
+        const MPIX_Prequest handle = requests_of(x, 0)[x.receives_ + p.message];
+        const mpix_prequest *const r = mpix::detail::request_of(handle);
+        if (k == most_kept_parcels || p.first != p.last || !mpix::detail::is_inline_capable(handle, threads)) return -1;
+        begin_kept(tile.sent_[k], t.sends_begin + k, p, r->partition_bytes);
         for (int c = p.copies.begin; c < p.copies.end; ++c)
             if (!keep_copy(tile.sent_[k], x, x.copies_[c], r->buffer, r->partition_bytes)) return -1;
     }
     return count;
 }
-MPIX_FN int keep_waits(prepared_tile &tile, const device_exchange &x, const device_tile &t) {
+MPIX_FN int keep_waits(prepared_tile &tile, const device_exchange &x, const device_tile &t, unsigned threads) {
     const int count = t.waits_end - t.waits_begin;
-    if (count > most_kept_parcels || x.sets_ > most_kept_sets) return -1;
     for (int k = 0; k < count; ++k) {
         const device_parcel &p = x.parcels_[t.waits_begin + k];
-        const MPIX_Prequest handle = requests_of(x, 0)[p.message];
         // With one reader, this tile reads all of the partition that anybody reads.
-        if (p.first != p.last || mpix::detail::waiters_of(handle) != mpix::detail::waiters::sole) return -1;
-        begin_kept(tile.awaited_[k], t.waits_begin + k, p);
+        if (k == most_kept_parcels || p.message < 0 || p.first != p.last) return -1;
+        const MPIX_Prequest handle = requests_of(x, 0)[p.message];
+        if (mpix::detail::waiters_of(handle) != mpix::detail::waiters::sole ||
+            !mpix::detail::waits_inline_fast(handle, threads))
+            return -1;
+        begin_kept(tile.awaited_[k], t.waits_begin + k, p, mpix::detail::request_of(handle)->partition_bytes);
     }
     for (int c = t.ghosts.begin; c < t.ghosts.end; ++c) {
         const device_copy &copy = x.copies_[c];
-        if (copy.message < 0) return -1;  // own cells
-        kept_parcel<prepared_receive> &kept = tile.awaited_[copy.parcel - t.waits_begin];
+        if (copy.message < 0) {
+            if (copy.claim >= 0 || tile.own_count_ == most_kept_copies) return -1;
+            tile.own_[tile.own_count_++] = copy;
+            continue;
+        }
+        // Other groups may be reading them until they come to the barrier.
+        if (copy.cells[0] == copy.cells[1]) return -1;
+        kept_parcel<kept_receive> &kept = tile.awaited_[copy.parcel - t.waits_begin];
         const mpix_prequest *const r = mpix::detail::request_of(requests_of(x, 0)[kept.message]);
         if (!keep_copy(kept, x, copy, r->buffer, r->partition_bytes)) return -1;
     }
     return count;
 }
 
-// The handle of an exchange, after it was used, becomes that of its set's next one. `looked_up`: as next() has noted it, for a
-// group that had none. By one thread; the other members read it after a barrier of a later call.
-template <class Handle>
-MPIX_FN void advance(stored_handle<Handle> &known, const device_exchange &x, std::uint64_t number,
-                     const stored_handle<Handle> *looked_up) {
-    if (known.number != number) known = *looked_up;
-    if (known.number == number && can_follow(known.handle)) {
-        follow_epoch(known.handle);
-        known.number += static_cast<std::uint64_t>(x.sets_);
-    } else {
-        known.number = 0;
-    }
+// After exchange `step`: what next() has noted of it holds for its set's later exchanges, too. (It has noted nothing of those
+// that the host has begun.) By one thread; the other members read it after a barrier.
+MPIX_FN void learn(const device_exchange &x, kept_parcel<kept_send> &parcel, std::int64_t step) {
+    const int set = set_of(x, step);
+    const stored_handle<prepared_send> &noted = send_handles_of(x, set)[parcel.message];
+    const mpix::detail::send_state &s = noted.handle.state;
+    if (noted.number != number_of(x, step) || !can_follow(noted.handle) || !s.in_words || s.inline_buffer == nullptr ||
+        parcel.partition >= s.partitions)
+        return;
+    parcel.sets[set] = {mpix::detail::inline_buffer_of(s.inline_buffer, static_cast<std::uint64_t>(parcel.partition),
+                                                       s.partition_bytes),
+                        s.epoch - epochs_before(x, step), s.clear_to_send,
+                        mpix::detail::request_of(noted.handle.request)};
+}
+MPIX_FN void learn(const device_exchange &x, kept_parcel<kept_receive> &parcel, std::int64_t step) {
+    const int set = set_of(x, step);
+    const stored_handle<prepared_receive> &noted = receive_handles_of(x, set)[parcel.message];
+    const mpix::detail::receive_state &s = noted.handle.state;
+    const auto partition = static_cast<unsigned>(parcel.partition);
+    if (noted.number != number_of(x, step) || !can_follow(noted.handle) || s.inline_buffer == nullptr ||
+        partition >= s.senders)
+        return;
+    parcel.sets[set] = {mpix::detail::inline_buffer_of(s.inline_buffer, partition, s.partition_bytes),
+                        s.epoch - epochs_before(x, step), s.flags + partition, s.told + partition};
 }
 
-// Calls act(copy, byte of the copy) for the copy that has these eight bytes of the partition, if one has.
-template <class Handle, class Act>
-MPIX_FN void on_word(const kept_parcel<Handle> &parcel, unsigned word, const Act &act) {
-    const std::uint32_t at = word * 8;
+// By all members.
+template <class Group, class Kept>
+MPIX_FN void keep_places(const Group &group, kept_parcel<Kept> &parcel) {
+    static_assert(most_kept_copies <= 4);
+    const auto threads = static_cast<std::uint32_t>(group.num_threads());
+    for (auto i = static_cast<std::uint32_t>(group.thread_rank()); i < parcel.packets; i += threads) {
+        std::int32_t first = parcel.nowhere, second = parcel.nowhere;
+        for (int k = 0; k < parcel.copies_count; ++k) {
+            if (i * 8 < parcel.begin[k] || i * 8 >= parcel.end[k]) continue;
+            std::byte *const cells = parcel.copies[k].cells[0];
+            const eight_bytes at = find_eight(parcel.copies[k], cells, i * 8 - parcel.begin[k]);
+            first = static_cast<std::int32_t>(at.first - cells) | k;
+            second = at.second != nullptr ? static_cast<std::int32_t>(at.second - cells) | k : first + 4;
+        }
+        parcel.places[i] = first;
+        if (parcel.halves == 2) parcel.places[parcel.packets + i] = second;
+    }
+}
+// Where the eight bytes of a packet are in an allocation; nowhere if no copy has them.
+template <class Kept>
+MPIX_FN eight_bytes payload_of(const kept_parcel<Kept> &parcel, std::uint32_t packet, int allocation) {
+    const std::int32_t first = parcel.places[packet];
+    if (first == parcel.nowhere) return {nullptr, nullptr};
+    std::byte *const cells = parcel.copies[first & 3].cells[allocation];
+    return {cells + (first & ~3), parcel.halves == 2 ? cells + (parcel.places[parcel.packets + packet] & ~3) : nullptr};
+}
+
+// At the barrier of exchange `step`: counts a partition that was open for it, and so has been sent; and opens it for the next
+// exchange, that is, claims it, if it may be stored as soon as its cells are computed. Then send() looks at nothing. One thread.
+MPIX_APART_FN void look_ahead(const device_exchange &x, kept_parcel<kept_send> &parcel, std::int64_t step) {
+    if (parcel.opened == step) {
+        const kept_send &sent = parcel.sets[kept_set_of(x, step)];
+        const std::uint64_t epoch = sent.epoch + epochs_before(x, step);
+        mpix::detail::store_relaxed(&sent.request->both_started, epoch);  // see conclude_stored
+        if (step + x.sets_ < x.steps_)
+            mpix::detail::increment_relaxed_gpu(&sent.request->ready_count);  // next() asks for the sum; pairs: D1
+        else
+            mpix::detail::count_ready<false, true>(sent.request, epoch);
+    }
+    const std::int64_t next = step + 1;
+    const int set = kept_set_of(x, next);
+    const kept_send &known = parcel.sets[set];
+    if (next >= x.steps_ || known.packets == nullptr) return;
+    const std::uint64_t epoch = known.epoch + epochs_before(x, next);
+    // All under way together.
+    const std::uint64_t given = mpix::detail::load_relaxed(known.clear_to_send),
+                        begun = mpix::detail::load_relaxed(begun_of(x, set));
+    if (has_failed(x) | (begun < number_of(x, next)) | (given >> 1 < epoch) | ((given & 1) == 0)) return;
+    // What the receiver read before it gave clear-to-send, and what next() did before it began the exchange. pairs: K2, X1
+    mpix::detail::fence_acquire(known.clear_to_send);
+    std::uint64_t *const claim = mpix::detail::partition_states(known.request) + parcel.partition;
+    if (mpix::detail::fetch_max_relaxed_gpu(claim, epoch) < epoch) parcel.opened = next;
+}
+
+// A partition that is open. A barrier comes before it, behind which all members have computed their cells.
+template <class Group>
+MPIX_FN void send_opened(const Group &group, const device_exchange &x, const kept_parcel<kept_send> &parcel,
+                         std::int64_t step) {
+    const kept_send &known = parcel.sets[kept_set_of(x, step)];
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (int k = 0; k < parcel.copies_count; ++k)
-        if (at >= parcel.begin[k] && at < parcel.end[k]) return act(parcel.copies[k], at - parcel.begin[k]);
+    for (auto i = static_cast<std::uint32_t>(group.thread_rank()); i < parcel.packets;
+         i += static_cast<std::uint32_t>(group.num_threads())) {
+        const eight_bytes from = payload_of(parcel, i, x.allocation_(step));
+        mpix::detail::store_packet(known.packets, i, known.epoch + epochs_before(x, step),
+                                   from.first != nullptr ? load_eight(from) : 0);
+    }
 }
 
-struct cells_source {
-    static constexpr bool is_buffer = false;
-    const device_exchange &x;
-    prepared_tile &tile;
-    const kept_parcel<prepared_send> &parcel;
-    std::int64_t step;
-
-    MPIX_FN std::uint64_t load(unsigned word) const {
-        std::uint64_t value = 0;
-        on_word(parcel, word, [&](const device_copy &c, std::uint32_t at) {
-            value = load_eight(c, c.cells[x.allocation_(step)], at);
-        });
-        return value;
-    }
-    // Both looks are under way together with the cells and with clear-to-send, behind which await_clear has a fence. That fence
-    // is for this look, too: of what next() has done before it said that the exchange has begun. pairs: X1
-    MPIX_FN bool may_store(unsigned rank) const {
-        if (rank != 0) return true;
-        const std::uint64_t number = number_of(x, step);
-        const bool failed = has_failed(x);
-        if (tile.begun_ < number) {
-            if (mpix::detail::load_relaxed(begun_of(x, set_of(x, step))) < number) return false;
-            tile.begun_ = number;
+// This member's packets of a partition, which go into ghost cells. False: the group has to ask the slow way; what was stored is
+// right even so, if not all of it.
+MPIX_FN bool take_packets(const device_exchange &x, const kept_parcel<kept_receive> &parcel, std::int64_t step,
+                          std::uint32_t first, std::uint32_t takers) {
+    constexpr unsigned most_looks = 1024;
+    const kept_receive &known = parcel.sets[kept_set_of(x, step)];
+    if (known.packets == nullptr) return false;
+    const std::uint64_t epoch = known.epoch + epochs_before(x, step);
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (std::uint32_t i = first; i < parcel.packets; i += takers) {
+        std::uint64_t low, high, payload;
+        const auto *const packet =
+            reinterpret_cast<const std::uint64_t *>(known.packets + std::size_t{i} * mpix::detail::packet_bytes);
+        mpix::detail::load_relaxed_pair(packet, &low, &high);
+        const eight_bytes to = payload_of(parcel, i, x.allocation_(step));  // while it is under way
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+        for (unsigned looks = 1; !mpix::detail::is_packet_of(low, high, epoch, &payload); ++looks) {
+            const std::uint64_t flag = mpix::detail::load_relaxed(known.flag);
+            mpix::detail::load_relaxed_pair(packet, &low, &high);
+            if (flag >= epoch || looks == most_looks) return false;  // it came another way, or takes too long
         }
-        return !failed;
+        if (to.first != nullptr) store_eight(to, payload);
     }
-};
-struct ghosts_sink {
-    static constexpr bool is_buffer = false;
-    const device_exchange &x;
-    const kept_parcel<prepared_receive> &parcel;
-    int allocation;
-
-    MPIX_FN bool wanted(unsigned rank) const { return rank != 0 || !has_failed(x); }
-    MPIX_FN void store(unsigned word, std::uint64_t value) const {
-        on_word(parcel, word,
-                [&](const device_copy &c, std::uint32_t at) { store_eight(c, c.cells[allocation], at, value); });
-    }
-};
-
-// False: nothing is done, and the parcel goes another way.
-template <class Group>
-MPIX_FN bool send_from_cells(const Group &group, const device_exchange &x, prepared_tile &tile,
-                             const kept_parcel<prepared_send> &parcel, std::int64_t step, int &code) {
-    const stored_handle<prepared_send> &known = parcel.handles[set_of(x, step)];
-    if (known.number != number_of(x, step)) return false;
-    const MPIX_Prequest handle = known.handle.request;
-    // See may_store.
-    const auto rank = static_cast<unsigned>(group.thread_rank()), threads = static_cast<unsigned>(group.num_threads());
-    if (known.handle.state.clear || !mpix::detail::is_inline_capable(handle, threads)) return false;
-    const mpix::detail::send_state state = known.handle.state;
-    mpix_prequest *const r = mpix::detail::request_of(handle);
-    const int partition = parcel.partition;
-    const mpix::detail::stored s =
-        mpix::detail::store_small<true>(group, r, partition, state, cells_source{x, tile, parcel, step});
-    if (s.epoch == 0) return false;
-    code = mpix::detail::conclude_stored<true, MPIX_CALL_PREADY>(group, partition, r, state, s, rank, threads);
     return true;
 }
 
-// The ways of a parcel that can't go so, apart from the code of those that can. Of a wait, the parcel is in its message's buffer
-// then.
-template <class Group>
-MPIX_APART_FN int send_looked_up(const Group &group, const device_exchange &x, int parcel, std::int64_t step) {
-    if (const int code = await_begin(group, x, step, default_timeout, look_at_begin(group, x, step));
-        code != MPI_SUCCESS)
-        return code;
-    return send_parcels(group, x, parcel, parcel + 1, 1, step);
-}
-template <class Group>
-MPIX_APART_FN int wait_looked_up(const Group &group, const device_exchange &x, int parcel, std::int64_t step) {
-    if (const int code = await_begin(group, x, step, default_timeout, look_at_begin(group, x, step));
-        code != MPI_SUCCESS)
-        return code;
-    return await_parcels(group, x, parcel, parcel + 1, step, default_timeout,
-                         [](const device_parcel &) { return true; });
+// All members have taken their packets. One thread.
+MPIX_FN void tell_taken(const device_exchange &x, const kept_parcel<kept_receive> &parcel, std::int64_t step) {
+    const kept_receive &known = parcel.sets[kept_set_of(x, step)];
+    mpix::detail::tell_taken(known.flag, known.told, known.epoch + epochs_before(x, step), true);
 }
 
+// The ways of tiles that can't go so. Apart, so that the code of those that can lies together in the instruction cache.
 template <class Group>
-MPIX_FN int send_kept(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
-    const int set = set_of(x, step);
-    const std::uint64_t number = number_of(x, step);
+MPIX_APART_FN int send_looked_up(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
     for (int k = 0; k < tile.sends_; ++k) {
-        kept_parcel<prepared_send> &parcel = tile.sent_[k];
-        int code = MPI_SUCCESS;
-        if (!send_from_cells(group, x, tile, parcel, step, code)) {
-            code = send_looked_up(group, x, parcel.number, step);
-            if (code != MPI_SUCCESS) return code;
-            if (group.thread_rank() == 0) tile.begun_ = number;
-            group.sync();  // all members look at it in wait_kept
+        kept_parcel<kept_send> &parcel = tile.sent_[k];
+        if (parcel.opened == step) {
+            group.sync();  // all members have computed their cells
+            send_opened(group, x, parcel, step);
+            continue;
         }
-        if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(parcel.number), step);
-        if (group.thread_rank() == 0) advance(parcel.handles[set], x, number, send_handles_of(x, set) + parcel.message);
+        int code = await_begin(group, x, step, default_timeout, look_at_begin(group, x, step));
+        if (code == MPI_SUCCESS) code = send_parcels(group, x, parcel.number, parcel.number + 1, 1, step);
+        if (code != MPI_SUCCESS) return code;
+        if (group.thread_rank() == 0) learn(x, parcel, step);
     }
     return MPI_SUCCESS;
 }
-
 template <class Group>
-MPIX_FN mpix::detail::inline_result take_into_ghosts(const Group &group, const device_exchange &x,
-                                                     const kept_parcel<prepared_receive> &parcel, std::int64_t step) {
-    const stored_handle<prepared_receive> &known = parcel.handles[set_of(x, step)];
-    const MPIX_Prequest handle = known.handle.request;
-    if (known.number != number_of(x, step) || known.handle.state.inline_buffer == nullptr ||
-        !mpix::detail::waits_inline_fast(handle, static_cast<unsigned>(group.num_threads())))
-        return mpix::detail::inline_result::missing;
-    const mpix::detail::receive_state state = known.handle.state;
-    return mpix::detail::take_inline_fast<true>(group, mpix::detail::request_of(handle), parcel.partition, true, state,
-                                                ghosts_sink{x, parcel, x.allocation_(step)});
-}
-
-template <class Group>
-MPIX_FN int wait_kept(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
-    const int set = set_of(x, step);
-    const std::uint64_t number = number_of(x, step);
+MPIX_APART_FN int wait_looked_up(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
     if (tile.waits_ == 0) return MPI_SUCCESS;
-    // As a rule the group has sent the tile in this exchange, and so has seen it begun.
-    if (tile.begun_ < number) {
-        const int code = await_begin(group, x, step, default_timeout, look_at_begin(group, x, step));
-        if (code != MPI_SUCCESS) return code;
-        if (group.thread_rank() == 0) tile.begun_ = number;
-    }
+    if (const int code = await_begin(group, x, step, default_timeout, look_at_begin(group, x, step));
+        code != MPI_SUCCESS)
+        return code;
     for (int k = 0; k < tile.waits_; ++k) {
-        kept_parcel<prepared_receive> &parcel = tile.awaited_[k];
-        const mpix::detail::inline_result came = take_into_ghosts(group, x, parcel, step);
-        if (came != mpix::detail::inline_result::taken) {
-            // Then the message's buffer has it, or will have.
-            if (came == mpix::detail::inline_result::missing) {
-                const int code = wait_looked_up(group, x, parcel.number, step);
-                if (code != MPI_SUCCESS) return code;
-            }
-            for (int c = 0; c < parcel.copies_count; ++c)
-                unpack(group, parcel.copies[c], messages_of(x, set), x.allocation_(step));
-            group.sync();  // all members may read what any of them has filled
-        }
-        if (group.thread_rank() == 0)
-            advance(parcel.handles[set], x, number, receive_handles_of(x, set) + parcel.message);
+        kept_parcel<kept_receive> &parcel = tile.awaited_[k];
+        const int code = await_parcels(group, x, parcel.number, parcel.number + 1, step, default_timeout,
+                                       [](const device_parcel &) { return true; });
+        if (code != MPI_SUCCESS) return code;
+        for (int c = 0; c < parcel.copies_count; ++c)
+            unpack(group, parcel.copies[c], messages_of(x, set_of(x, step)), x.allocation_(step));
+        if (group.thread_rank() == 0) learn(x, parcel, step);
     }
     return MPI_SUCCESS;
 }
 #endif
 
-// By one thread.
-MPIX_APART_FN void keep(const device_exchange &x, int number, prepared_tile &tile) {
+// What is left of a barrier's waits behind it. `kept_too`: also what it does by the way otherwise.
+template <class Group>
+MPIX_APART_FN int wait_for_rest(const Group &group, const device_exchange &x, prepared_tile *tiles, int count,
+                                std::int64_t step, [[maybe_unused]] bool kept_too) {
+    if (step >= x.steps_) return MPI_SUCCESS;
+    if (kept_too && mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && has_failed(x)))
+        return MPI_ERR_OTHER;
+    for (int n = 0; n < count; ++n) {
+        prepared_tile &tile = tiles[n];
+        int code = MPI_SUCCESS;
+        if (tile.waits_ < 0) code = wait(group, x, tile.number_, step);
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+        else if (kept_too)
+            code = wait_looked_up(group, x, tile, step);
+        if (code != MPI_SUCCESS) return code;
+        if (tile.waits_ >= 0)
+            for (int k = 0; k < tile.own_count_; ++k) copy_own(group, tile.own_[k], x.allocation_(step));
+#else
+        if (code != MPI_SUCCESS) return code;
+#endif
+    }
+    group.sync();  // all members may read what any of them has filled
+    return MPI_SUCCESS;
+}
+
+// By one thread, for a group of so many.
+MPIX_APART_FN void keep(const device_exchange &x, int number, prepared_tile &tile, [[maybe_unused]] unsigned threads) {
     tile.number_ = number;
     tile.sends_ = tile.waits_ = -1;
-    tile.begun_ = 0;
+    tile.own_count_ = 0;
     tile.lo_ = tile.hi_ = {};
     if (x.version_ != MPIX_ABI_VERSION) return;
     const device_tile &t = x.tiles_[number];
     tile.lo_ = t.cells.lo;
     tile.hi_ = t.cells.hi;
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-    tile.sends_ = keep_sends(tile, x, t);
-    tile.waits_ = keep_waits(tile, x, t);
+    if (x.sets_ > most_kept_sets || (x.sets_ & (x.sets_ - 1)) != 0) return;
+    tile.sends_ = keep_sends(tile, x, t, threads);
+    tile.waits_ = keep_waits(tile, x, t, threads);
 #endif
 }
 
-// Apart, so that the code of tiles that are kept lies together in the instruction cache.
 template <class Group>
-MPIX_APART_FN int send_unkept(const Group &group, const device_exchange &x, int tile, std::int64_t step) {
-    return send(group, x, tile, step);
-}
-template <class Group>
-MPIX_APART_FN int wait_unkept(const Group &group, const device_exchange &x, int tile, std::int64_t step,
-                              std::uint64_t timeout_ns) {
-    return wait(group, x, tile, step, timeout_ns);
+MPIX_APART_FN int send_slowly(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+    if (tile.sends_ >= 0) return send_looked_up(group, x, tile, step);
+#endif
+    return send(group, x, tile.number_, step);
 }
 
 }  // namespace detail
@@ -310,27 +383,104 @@ MPIX_APART_FN int wait_unkept(const Group &group, const device_exchange &x, int 
 template <class Group>
 MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, prepared_tile &prepared) {
     group.sync();  // members may have used it for another tile
-    if (group.thread_rank() == 0) detail::keep(x, tile, prepared);
+    if (group.thread_rank() == 0) detail::keep(x, tile, prepared, static_cast<unsigned>(group.num_threads()));
     group.sync();
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+    for (int k = 0; k < prepared.sends_; ++k) detail::keep_places(group, prepared.sent_[k]);
+    for (int k = 0; k < prepared.waits_; ++k) detail::keep_places(group, prepared.awaited_[k]);
+    group.sync();
+#endif
 }
 
 template <class Group>
 MPIX_FN int send(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
+    if (step >= x.steps_) return MPI_SUCCESS;
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-    if (tile.sends_ >= 0) return step < x.steps_ ? detail::send_kept(group, x, tile, step) : MPI_SUCCESS;
+    bool open = tile.sends_ >= 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
 #endif
-    return detail::send_unkept(group, x, tile.number_, step);
+    for (int k = 0; k < tile.sends_; ++k) open = open && tile.sent_[k].opened == step;
+    if (open) {
+        group.sync();  // all members have computed their cells
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+        for (int k = 0; k < tile.sends_; ++k) detail::send_opened(group, x, tile.sent_[k], step);
+        return MPI_SUCCESS;
+    }
+#endif
+    return detail::send_slowly(group, x, tile, step);
 }
 
 template <class Group>
-MPIX_FN int wait(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step,
-                 std::uint64_t timeout_ns) {
+MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups, prepared_tile *tiles, int count,
+                        std::int64_t step) {
+    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
+    if (x.tiles_count_ == 0) return MPI_SUCCESS;
+    const int rank = static_cast<int>(group.thread_rank()), threads = static_cast<int>(group.num_threads());
+    group.sync();  // the thread that counts releases what all members have written
+    // In a group of some warps, one warp waits for the other groups, and one looks ahead, while the others look for what has come.
+    // (And a release waits for what its thread has stored; that of the first ones went to another GPU.)
+    const bool shares = threads > 96;
+    const int counter = shares ? threads - 64 : 0;
+    const std::uint64_t all = static_cast<std::uint64_t>(step + 1) * static_cast<std::uint64_t>(groups);
+    bool good = true;
+    if (rank == counter) {
+        mpix::detail::increment_release_gpu(detail::arrivals_of(x));  // pairs: X3
+        if (shares) good = detail::await_groups(x, all, step) == MPI_SUCCESS;
+    }
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-    // A wait with a limit of its own may be repeated; then all parcels have to be in their messages' buffers.
-    if (tile.waits_ >= 0 && timeout_ns == default_timeout)
-        return step < x.steps_ ? detail::wait_kept(group, x, tile, step) : MPI_SUCCESS;
+    const int takers = shares ? threads - 64 : threads, ahead = shares ? threads - 32 : 0,
+              items = count * detail::most_kept_parcels;
+    if (rank >= ahead)
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
 #endif
-    return detail::wait_unkept(group, x, tile.number_, step, timeout_ns);
+        for (int i = rank - ahead; i < items; i += threads - ahead) {
+            prepared_tile &tile = tiles[i / detail::most_kept_parcels];
+            if (const int k = i % detail::most_kept_parcels; k < tile.sends_)
+                detail::look_ahead(x, tile.sent_[k], step);
+        }
+    // Each parcel's packets begin at the member behind the last one of the parcel before.
+    const bool has_exchange = step < x.steps_;
+    if (rank < takers && has_exchange)
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+        for (int n = 0, first = rank; n < count; ++n)
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+            for (int k = 0; k < tiles[n].waits_; ++k) {
+                const detail::kept_parcel<detail::kept_receive> &parcel = tiles[n].awaited_[k];
+                good &= detail::take_packets(x, parcel, step, static_cast<std::uint32_t>(first),
+                                             static_cast<std::uint32_t>(takers));
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+                for (first -= static_cast<int>(parcel.packets); first < 0;) first += takers;
+            }
+#endif
+    if (rank == counter && !shares) good &= detail::await_groups(x, all, step) == MPI_SUCCESS;
+    good = mpix::detail::vote_all(group, good);
+    bool rest = !good;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (int n = 0; n < count; ++n) rest |= (tiles[n].waits_ < 0) | (tiles[n].own_count_ != 0);
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+    if (good && rank >= ahead && has_exchange)
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+        for (int i = rank - ahead; i < items; i += threads - ahead) {
+            const prepared_tile &tile = tiles[i / detail::most_kept_parcels];
+            if (const int k = i % detail::most_kept_parcels; k < tile.waits_)
+                detail::tell_taken(x, tile.awaited_[k], step);
+        }
+#endif
+    return rest ? detail::wait_for_rest(group, x, tiles, count, step, !good) : MPI_SUCCESS;
 }
 
 }  // namespace mpix::halo

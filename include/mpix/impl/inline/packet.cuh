@@ -236,7 +236,7 @@ MPIX_FN bool has_claimed(const awaited &w, unsigned i, uint64_t before) {
     return before < 2 * w.epoch - 1;
 }
 
-// A partition is in the user's buffer, or where a sink has put it. One thread, after a barrier of the group that has copied it.
+// A partition is in the user's buffer, or where else it belongs. One thread, after a barrier of the group that has copied it.
 MPIX_FN void tell_taken(uint64_t *flag, uint64_t *told, uint64_t epoch, bool sole) {
     // What all members stored comes before the flag. Pairs with reached_acquire in all_flagged, in other groups of this
     // GPU; the host starts work of the GPU only after it has seen `told`. If no other group waits, the members'

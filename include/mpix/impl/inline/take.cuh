@@ -3,8 +3,6 @@
 // The fast path of a wait for a small partition that comes inline. The partition is one of the sender's, of whole
 // words, and each member of the waiting group has few packets of it. The code is short, because between a packet's
 // arrival and its answer every instruction counts.
-//
-// The payload goes to the receive's buffer, or to another sink.
 #ifndef MPIX_IMPL_INLINE_TAKE_CUH
 #define MPIX_IMPL_INLINE_TAKE_CUH
 
@@ -43,26 +41,18 @@ MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsi
 // What a member has seen of a partition: its own packets, or the flag, which says that the partition came another way.
 enum class sight { packets, flag, neither };
 
-// The receive's buffer. Another sink says by wanted(rank) whether the partition may be taken out, and has store(packet,
-// payload). Then only groups with that sink may wait for the partition.
-struct buffer_sink {
-    static constexpr bool is_buffer = true;
-    MPIX_FN bool wanted(unsigned) const { return true; }
-};
-
-// Waits for partition j, and takes it out unless it came with a flag: then it is in the buffer. Missing: this way does not suit
-// it, or it takes too long; the caller then asks the slow way. `known` is used only if Known; it is of the handle's request,
-// and has an inline buffer.
-template <bool Known, class Group, class Sink>
-MPIX_FN inline_result take_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole,
-                                       const receive_state &known, const Sink &sink) {
+// Waits for partition j, and takes it out unless it came with a flag. False: this way does not suit it, or it takes too
+// long; the caller then asks the slow way. `known` is used only if Known; it is of the handle's request, and has an inline
+// buffer.
+template <bool Known, class Group>
+MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known) {
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
     // A handle has all that is needed, so nothing has to be looked up before the first look.
-    if (Known && (known.epoch == 0 || at >= known.senders)) return inline_result::missing;
+    if (Known && (known.epoch == 0 || at >= known.senders)) return false;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
-    if (packets_of(bytes) - 1 >= each * threads) return inline_result::missing;
+    if (packets_of(bytes) - 1 >= each * threads) return false;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
     // Within a warp all look, as they would wait for each other anyway.
     const bool last = rank == threads - 1, busy = is_busy(rank, threads, packets),
@@ -91,11 +81,10 @@ MPIX_FN inline_result take_inline_fast(const Group &group, mpix_prequest *r, int
                (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->offsets == nullptr) &
                (epoch > 1) & (epoch >> 32 == 0);
     }
-    if (!Known && !vote_all(group, good)) return inline_result::missing;
+    if (!Known && !vote_all(group, good)) return false;
     uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
-        const bool wanted = sink.wanted(rank);  // under way together with what follows
         // Under way together with the first look, and with the claim. As in await_together: threads that find the same
         // epoch again have all read the same.
         const uint64_t again = Known || threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
@@ -121,48 +110,29 @@ MPIX_FN inline_result take_inline_fast(const Group &group, mpix_prequest *r, int
                : packets <= threads
                    ? look_on([&] { return load_packet(box, rank < packets ? rank : packets - 1, epoch, &payload[0]); })
                    : look_on([&] { return load_packets(box, rank, threads, packets, epoch, payload); });
-        if (!wanted) seen = sight::neither;
         good = (seen == sight::packets) & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
         if (last && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
     }
     if (vote_all(group, good)) {
         // As in inline_buffer_of, `buffer` may be null here.
-        [[maybe_unused]] char *const to = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(buffer) +
-                                                                   uint64_t{at} * bytes + rank * packet_payload);
-        if constexpr (Sink::is_buffer) {
+        char *const to = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(buffer) + uint64_t{at} * bytes +
+                                                  rank * packet_payload);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-            for (unsigned n = 0; n < each; ++n)
-                if (rank + n * threads < packets) store_word(to + n * threads * packet_payload, payload[n]);
-        } else {
-            // Its code is longer, so it is there once.
-            static_assert(each == 4);
-#ifdef __CUDA_ARCH__
-#pragma unroll 1
-#endif
-            for (unsigned i = rank; i < packets; i += threads) {
-                sink.store(i, payload[0]);
-                payload[0] = payload[1], payload[1] = payload[2], payload[2] = payload[3];
-            }
-        }
+        for (unsigned n = 0; n < each; ++n)
+            if (rank + n * threads < packets) store_word(to + n * threads * packet_payload, payload[n]);
         group.sync();
         // By the last thread, which has the least to do next.
         if (last) tell_taken(flags + at, told + at, epoch, sole);
-        return inline_result::taken;
+        return true;
     }
     // For another group to take, unless the partition is there.
     if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
     if (!looks) seen = sight::flag;  // as far as it is concerned; the leader always looks
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
-    return vote_all(group, seen == sight::flag) ? inline_result::flagged : inline_result::missing;
-}
-
-// Whether the partition is in the buffer now.
-template <bool Known, class Group>
-MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known) {
-    return take_inline_fast<Known>(group, r, j, sole, known, buffer_sink{}) != inline_result::missing;
+    return vote_all(group, seen == sight::flag);
 }
 
 }  // namespace mpix::detail

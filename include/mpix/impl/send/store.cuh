@@ -41,8 +41,7 @@ MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
 #endif
     for (unsigned looks = 0; given >> 1 < known.epoch && looks < 16; ++looks) given = load_relaxed(known.clear_to_send);
     if (given >> 1 < known.epoch) return false;
-    // What the receiver read before it started the epoch; and what a source has looked at (cells_source). pairs: K2, X1
-    fence_acquire(known.clear_to_send);
+    fence_acquire(known.clear_to_send);  // what the receiver read before it started the epoch; pairs: K2
     return true;
 }
 
@@ -134,21 +133,11 @@ MPIX_FN bool landing_is_open(const Group &group, int p, const mpix_prequest *han
     return true;
 }
 
-// Where the words of a partition are: the send's buffer. Another source has load(word), and may_store(rank), which says after
-// the first loads have begun whether the partition may be stored now. By then the last member has claimed it, perhaps before the
-// epoch has begun here; if it may not, the claim is given back. So one group alone sends a partition from another source. Its code is longer, so all but the first words of the
-// members are loaded in a loop, afterwards.
-struct buffer_source {
-    static constexpr bool is_buffer = true;
-    MPIX_FN bool may_store(unsigned) const { return true; }
-};
-
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
 // inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the last
 // member claims a partition that goes inline under way with all else.
-template <bool Known, class Group, class Source = buffer_source>
-MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known,
-                           const Source &source = {}) {
+template <bool Known, class Group>
+MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known) {
     constexpr unsigned ahead = most_packets_per_thread;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes)),
@@ -181,27 +170,21 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         }
         const bool valid = static_cast<unsigned>(p) < partitions &&
                            (Known ? known.in_words : whole && in_words(buffer, bytes)) && packets - 1 < ahead * threads;
-        [[maybe_unused]] const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
+        const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
         // All loads are under way together. Instead of a word that it does not have, a member of a warp loads the last one. In
         // a larger group it loads none: the last member has just waited for its claim.
         const auto load = [&](unsigned i) {
-            const unsigned at = i < packets ? i : packets - 1;
-            if constexpr (Source::is_buffer)
-                return load_word<uint64_t>(from + at * packet_payload);
-            else
-                return source.load(at);
+            return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
         };
-        if (valid && (threads <= 32 || rank < packets) && (!Source::is_buffer || packets <= threads))
-            payload[0] = load(rank);
-        if (Source::is_buffer && valid && packets > threads) {
+        if (valid && (threads <= 32 || rank < packets) && packets <= threads) payload[0] = load(rank);
+        if (valid && packets > threads) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
             for (unsigned k = 0; k < ahead; ++k) payload[k] = load(rank + k * threads);
         }
         if constexpr (!Known) epoch = open_epoch(r, word, readied);
-        open = source.may_store(rank) && valid && epoch != 0 && (!Known || known.clear || await_clear(known, word)) &&
-               (!Known || before < epoch);
+        open = valid && epoch != 0 && (!Known || known.clear || await_clear(known, word)) && (!Known || before < epoch);
         open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr;
     }
     const bool sent_inline = vote_all(group, open_for_inline);
@@ -221,26 +204,16 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
             return {};
         to = landing + static_cast<unsigned>(p) * bytes;
     }
-    const auto store_one = [&](unsigned i, uint64_t value) {
-        if (sent_inline)
-            store_packet(to, i, epoch, value);
-        else
-            store_word(to + i * packet_payload, value);
-    };
-    if constexpr (Source::is_buffer) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (unsigned k = 0; k < ahead; ++k)
-            if (const unsigned i = rank + k * threads; i < packets) store_one(i, payload[k]);
-    } else {
-#ifdef __CUDA_ARCH__
-#pragma unroll 1
-#endif
-        for (unsigned i = rank; i < packets; i += threads) {
-            store_one(i, payload[0]);
-            if (i + threads < packets) payload[0] = source.load(i + threads);
-        }
+    for (unsigned k = 0; k < ahead; ++k) {
+        const unsigned i = rank + k * threads;
+        if (i >= packets) continue;
+        if (sent_inline)
+            store_packet(to, i, epoch, payload[k]);
+        else
+            store_word(to + i * packet_payload, payload[k]);
     }
     return {epoch, sent_inline};
 }
