@@ -108,7 +108,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
  */
 struct prepared_tile;
 
-/** Fills `prepared`, for any tile of the exchange, before the tile's first send. It takes some microseconds, once. */
+/** Fills `prepared`, for any tile of the exchange, once in an activation, before the tile's first send. It takes some microseconds. */
 template <class Group>
 MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, prepared_tile &prepared);
 

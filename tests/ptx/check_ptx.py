@@ -165,19 +165,19 @@ CONTAINS.update({
     # block, and by a warp. Those that other groups fill, acquired, at once or after some looks; for all.
     "size_halo_wait_block": [BEGUN, [CLAIM, ANY, BLOCK_SYNC, "st.release.gpu.global.u64"],
                              [CLAIM, *2 * ["bar.warp.sync"], "st.release.gpu.global.u64"], [PEEK, PEEK, ACQUIRE, ALL]],
-    # Whether a call has failed, for all; whether all partitions are counted, and whether that was said; as way_next_list; all
+    # Whether the exchange has begun, as above; whether all partitions are counted, and whether that was said; as way_next_list; all
     # members have started their requests, then the release of the next exchange.
-    "size_halo_next_block": [[PEEK, ANY, PEEK, PEEK, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
+    "size_halo_next_block": [BEGUN, [PEEK, PEEK, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
 })
-# On prepared tiles. Send: a barrier and packets, nothing else. The barrier of a step: the group's, then the count that hands on what
-# was done; packets, once or after some looks, with the flag beside; all agree; taken, as below, for a sole waiter. Of one thread: the
-# count of what was sent; clear-to-send, that the exchange has begun, that no call has failed; one acquire for these; the claim. Of
-# another: whether a call has failed, and the count, acquired once it is reached.
-EXACTLY["size_halo_send_prepared_block"] = [BLOCK_SYNC, LINE_OUT]
+# On prepared tiles. Send: a barrier, packets, and the count. The barrier of a step: the group's, then the count that hands on what was
+# done; packets, once or after some looks, with the flag beside; all agree; taken, as below, for a sole waiter. Of one thread:
+# clear-to-send, that the exchange has begun, that no call has failed; one acquire for these; the claim. Of another: whether a call has
+# failed, and the count, acquired once it is reached.
+CONTAINS["size_halo_send_prepared_block"] = [[BLOCK_SYNC, LINE_OUT, "st.relaxed.sys.global.u64", "red.relaxed.gpu.global.add.u64",
+                                              "atom.relaxed.gpu.global.add.u64"]]
 CONTAINS["size_halo_sync_prepared_block"] = [
     [BLOCK_SYNC, "red.release.gpu.global.add.u64", LINE_IN, PEEK, LINE_IN, ALL, *2 * ["st.relaxed.sys.global.u64"]]]
-CONTAINS["halo::look_ahead"] = [["st.relaxed.sys.global.u64", "red.relaxed.gpu.global.add.u64", "atom.relaxed.gpu.global.add.u64", *3 * [PEEK],
-                           ACQUIRE, CLAIM]]
+EXACTLY["halo::look_ahead"] = [*3 * [PEEK], ACQUIRE, CLAIM]
 CONTAINS["halo::await_groups"] = [[*4 * [PEEK], ACQUIRE]]
 CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
@@ -198,7 +198,7 @@ FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
          "halo::look_ahead": [(ACQUIRE, re.escape(CLAIM))],
          "size_halo_next_block": [(ALL, re.escape(FENCE)), (ALL, r"st\.release\.gpu")]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
-NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
+NEVER = {"way_inline_send": "fence|release|acquire", "size_halo_send_prepared_block": "fence|release|acquire", "way_inline_take": "fence|acquire",
          "way_inline_take_sole": r"fence|acquire|\bst\.release", "way_inline_at_once": "fence|acquire",
          "way_inline_at_once_sole": r"fence|acquire|\bst\.release"}
 

@@ -78,7 +78,7 @@ struct prepared_tile {
 namespace detail {
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Tiles are kept if there are 1, 2, 4 or 8 sets.
+// Tiles are kept if the number of sets is a power of two, up to 8.
 MPIX_FN int kept_set_of(const device_exchange &x, std::int64_t step) { return static_cast<int>(step) & (x.sets_ - 1); }
 // Epochs of a set's requests before exchange `step`, since exchange 0.
 MPIX_FN std::uint64_t epochs_before(const device_exchange &x, std::int64_t step) {
@@ -98,9 +98,8 @@ MPIX_FN bool keep_copy(kept_parcel<Kept> &kept, const device_exchange &x, const 
         return false;
     if (c.word_bytes == 4) kept.halves = 2;
     if (kept.packets * kept.halves > most_kept_places) return false;
-    if (const std::int64_t last = find_eight(c, c.cells[0], static_cast<std::uint32_t>(bytes) - 8).first - c.cells[0];
-        last < 0 || last >> 30 != 0)
-        return false;
+    const std::int64_t last = place_of(c, static_cast<std::uint32_t>(bytes / c.word_bytes) - 1);
+    if (last < 0 || last >> 30 != 0) return false;
     const int at = kept.copies_count++;
     kept.begin[at] = static_cast<std::uint32_t>(begin);
     kept.end[at] = static_cast<std::uint32_t>(begin + bytes);
@@ -213,47 +212,46 @@ MPIX_FN eight_bytes payload_of(const kept_parcel<Kept> &parcel, std::uint32_t pa
     return {cells + (first & ~3), parcel.halves == 2 ? cells + (parcel.places[parcel.packets + packet] & ~3) : nullptr};
 }
 
-// At the barrier of exchange `step`: counts a partition that was open for it, and so has been sent; and opens it for the next
-// exchange, that is, claims it, if it may be stored as soon as its cells are computed. Then send() looks at nothing. One thread.
+// Before exchange `step`, whose cells are not computed yet: opens a partition, that is, claims it, if it may be stored as soon as
+// they are. Then send() looks at nothing. One thread.
 MPIX_APART_FN void look_ahead(const device_exchange &x, kept_parcel<kept_send> &parcel, std::int64_t step) {
-    if (parcel.opened == step) {
-        const kept_send &sent = parcel.sets[kept_set_of(x, step)];
-        const std::uint64_t epoch = sent.epoch + epochs_before(x, step);
-        mpix::detail::store_relaxed(&sent.request->both_started, epoch);  // see conclude_stored
-        if (step + x.sets_ < x.steps_)
-            mpix::detail::increment_relaxed_gpu(&sent.request->ready_count);  // next() asks for the sum; pairs: D1
-        else
-            mpix::detail::count_ready<false, true>(sent.request, epoch);
-    }
-    const std::int64_t next = step + 1;
-    const int set = kept_set_of(x, next);
+    const int set = kept_set_of(x, step);
     const kept_send &known = parcel.sets[set];
-    if (next >= x.steps_ || known.packets == nullptr) return;
-    const std::uint64_t epoch = known.epoch + epochs_before(x, next);
+    if (step >= x.steps_ || known.packets == nullptr) return;
+    const std::uint64_t epoch = known.epoch + epochs_before(x, step);
     // All under way together.
     const std::uint64_t given = mpix::detail::load_relaxed(known.clear_to_send),
                         begun = mpix::detail::load_relaxed(begun_of(x, set));
-    if (has_failed(x) | (begun < number_of(x, next)) | (given >> 1 < epoch) | ((given & 1) == 0)) return;
+    const bool failed = has_failed(x);
+    if (failed || begun < number_of(x, step) || given >> 1 < epoch || (given & 1) == 0 || epoch >> 32 != 0) return;
     // What the receiver read before it gave clear-to-send, and what next() did before it began the exchange. pairs: K2, X1
     mpix::detail::fence_acquire(known.clear_to_send);
     std::uint64_t *const claim = mpix::detail::partition_states(known.request) + parcel.partition;
-    if (mpix::detail::fetch_max_relaxed_gpu(claim, epoch) < epoch) parcel.opened = next;
+    if (mpix::detail::fetch_max_relaxed_gpu(claim, epoch) < epoch) parcel.opened = step;
 }
 
-// A partition that is open. A barrier comes before it, behind which all members have computed their cells.
+// A partition that is open. A barrier comes before it, behind which all members have computed their cells. None behind it: what is
+// counted here before other members' stores ends no epoch before all groups have come to a later barrier, or the kernel has ended.
 template <class Group>
 MPIX_FN void send_opened(const Group &group, const device_exchange &x, const kept_parcel<kept_send> &parcel,
                          std::int64_t step) {
+    const auto rank = static_cast<std::uint32_t>(group.thread_rank()),
+               threads = static_cast<std::uint32_t>(group.num_threads());
     const kept_send &known = parcel.sets[kept_set_of(x, step)];
+    const std::uint64_t epoch = known.epoch + epochs_before(x, step);
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (auto i = static_cast<std::uint32_t>(group.thread_rank()); i < parcel.packets;
-         i += static_cast<std::uint32_t>(group.num_threads())) {
+    for (std::uint32_t i = rank; i < parcel.packets; i += threads) {
         const eight_bytes from = payload_of(parcel, i, x.allocation_(step));
-        mpix::detail::store_packet(known.packets, i, known.epoch + epochs_before(x, step),
-                                   from.first != nullptr ? load_eight(from) : 0);
+        mpix::detail::store_packet(known.packets, i, epoch, from.first != nullptr ? load_eight(from) : 0);
     }
+    if (rank != threads - 1) return;
+    mpix::detail::store_relaxed(&known.request->both_started, epoch);  // see conclude_stored
+    if (step + x.sets_ < x.steps_)
+        mpix::detail::increment_relaxed_gpu(&known.request->ready_count);  // next() asks for the sum; pairs: D1
+    else
+        mpix::detail::count_ready<false, true>(known.request, epoch);
 }
 
 // This member's packets of a partition, which go into ghost cells. False: the group has to ask the slow way; what was stored is
@@ -262,8 +260,8 @@ MPIX_FN bool take_packets(const device_exchange &x, const kept_parcel<kept_recei
                           std::uint32_t first, std::uint32_t takers) {
     constexpr unsigned most_looks = 1024;
     const kept_receive &known = parcel.sets[kept_set_of(x, step)];
-    if (known.packets == nullptr) return false;
     const std::uint64_t epoch = known.epoch + epochs_before(x, step);
+    if (known.packets == nullptr || epoch >> 32 != 0) return false;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
@@ -328,13 +326,16 @@ MPIX_APART_FN int wait_looked_up(const Group &group, const device_exchange &x, p
 }
 #endif
 
-// What is left of a barrier's waits behind it. `kept_too`: also what it does by the way otherwise.
+// What is left of a barrier's waits behind it. `kept_too`: also what it does by the way otherwise; then `barrier` is, of one member,
+// how the wait for the other groups has ended, and of the rest MPI_SUCCESS.
 template <class Group>
 MPIX_APART_FN int wait_for_rest(const Group &group, const device_exchange &x, prepared_tile *tiles, int count,
-                                std::int64_t step, [[maybe_unused]] bool kept_too) {
+                                std::int64_t step, bool kept_too, int barrier) {
+    if (kept_too) {
+        if (!mpix::detail::vote_all(group, barrier != MPI_ERR_PENDING)) return MPI_ERR_PENDING;
+        if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && has_failed(x))) return MPI_ERR_OTHER;
+    }
     if (step >= x.steps_) return MPI_SUCCESS;
-    if (kept_too && mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && has_failed(x)))
-        return MPI_ERR_OTHER;
     for (int n = 0; n < count; ++n) {
         prepared_tile &tile = tiles[n];
         int code = MPI_SUCCESS;
@@ -373,7 +374,7 @@ MPIX_APART_FN void keep(const device_exchange &x, int number, prepared_tile &til
 template <class Group>
 MPIX_APART_FN int send_slowly(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-    if (tile.sends_ >= 0) return send_looked_up(group, x, tile, step);
+    if (tile.sends_ >= 0) return step < x.steps_ ? send_looked_up(group, x, tile, step) : MPI_SUCCESS;
 #endif
     return send(group, x, tile.number_, step);
 }
@@ -382,7 +383,7 @@ MPIX_APART_FN int send_slowly(const Group &group, const device_exchange &x, prep
 
 template <class Group>
 MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, prepared_tile &prepared) {
-    group.sync();  // members may have used it for another tile
+    group.sync();  // members may have used the memory for something else
     if (group.thread_rank() == 0) detail::keep(x, tile, prepared, static_cast<unsigned>(group.num_threads()));
     group.sync();
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
@@ -394,9 +395,9 @@ MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, pre
 
 template <class Group>
 MPIX_FN int send(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
-    if (step >= x.steps_) return MPI_SUCCESS;
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-    bool open = tile.sends_ >= 0;
+    if (tile.sends_ == 0) return MPI_SUCCESS;
+    bool open = tile.sends_ > 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
@@ -420,16 +421,17 @@ MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups
     if (x.tiles_count_ == 0) return MPI_SUCCESS;
     const int rank = static_cast<int>(group.thread_rank()), threads = static_cast<int>(group.num_threads());
     group.sync();  // the thread that counts releases what all members have written
-    // In a group of some warps, one warp waits for the other groups, and one looks ahead, while the others look for what has come.
-    // (And a release waits for what its thread has stored; that of the first ones went to another GPU.)
+    // In a group of some warps, a thread of one waits for the other groups, and threads of another look ahead, while the other warps
+    // look for what has come. (And a release waits for what its thread has stored; that of the first ones went to another GPU.)
     const bool shares = threads > 96;
     const int counter = shares ? threads - 64 : 0;
     const std::uint64_t all = static_cast<std::uint64_t>(step + 1) * static_cast<std::uint64_t>(groups);
-    bool good = true;
+    int barrier = MPI_SUCCESS;
     if (rank == counter) {
         mpix::detail::increment_release_gpu(detail::arrivals_of(x));  // pairs: X3
-        if (shares) good = detail::await_groups(x, all, step) == MPI_SUCCESS;
+        if (shares) barrier = detail::await_groups(x, all, step);
     }
+    bool good = true;
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     const int takers = shares ? threads - 64 : threads, ahead = shares ? threads - 32 : 0,
               items = count * detail::most_kept_parcels;
@@ -440,7 +442,7 @@ MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups
         for (int i = rank - ahead; i < items; i += threads - ahead) {
             prepared_tile &tile = tiles[i / detail::most_kept_parcels];
             if (const int k = i % detail::most_kept_parcels; k < tile.sends_)
-                detail::look_ahead(x, tile.sent_[k], step);
+                detail::look_ahead(x, tile.sent_[k], step + 1);
         }
     // Each parcel's packets begin at the member behind the last one of the parcel before.
     const bool has_exchange = step < x.steps_;
@@ -462,8 +464,8 @@ MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups
                 for (first -= static_cast<int>(parcel.packets); first < 0;) first += takers;
             }
 #endif
-    if (rank == counter && !shares) good &= detail::await_groups(x, all, step) == MPI_SUCCESS;
-    good = mpix::detail::vote_all(group, good);
+    if (rank == counter && !shares) barrier = detail::await_groups(x, all, step);
+    good = mpix::detail::vote_all(group, good && barrier == MPI_SUCCESS);
     bool rest = !good;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
@@ -480,7 +482,7 @@ MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups
                 detail::tell_taken(x, tile.awaited_[k], step);
         }
 #endif
-    return rest ? detail::wait_for_rest(group, x, tiles, count, step, !good) : MPI_SUCCESS;
+    return rest ? detail::wait_for_rest(group, x, tiles, count, step, !good, barrier) : MPI_SUCCESS;
 }
 
 }  // namespace mpix::halo

@@ -16,7 +16,7 @@ namespace mpix::halo {
 namespace detail {
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// After all sends of an exchange: says that a message's partitions are all ready, if look_ahead was the last one to count one.
+// After all sends of an exchange: says that a message's partitions are all ready, if send_opened was the last one to count one.
 // One thread.
 MPIX_FN void end_count(const stored_handle<prepared_send> &noted, std::uint64_t number) {
     const std::uint64_t epoch = noted.handle.state.epoch;
@@ -47,8 +47,10 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     const std::int64_t later = step + x.sets_;
     if (later >= x.steps_ || x.tiles_count_ == 0) return MPI_SUCCESS;  // the host ends it
-    // One thread looks, so that all members go the same way.
-    if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return MPI_ERR_OTHER;
+    // Begun by another group's call, perhaps, which packets may have overtaken.
+    if (const int code = detail::await_begin(group, x, step, timeout_ns, detail::look_at_begin(group, x, step));
+        code != MPI_SUCCESS)
+        return code;
     const int set = detail::set_of(x, step);
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     for (int i = static_cast<int>(group.thread_rank()); i < x.sends_; i += static_cast<int>(group.num_threads()))
