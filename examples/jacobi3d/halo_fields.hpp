@@ -70,8 +70,8 @@ public:
     }
 
 private:
-    // Rows, and the boxes' cells in them, begin at multiples of so many elements. (Fewer were not tried here.)
-    static constexpr int row_alignment = 32;
+    // Rows, and the boxes' cells in them, begin at multiples of so many elements: of 32 bytes, a sector of the GPU's memory.
+    static constexpr int row_alignment = 32 / sizeof(Real);
 
     std::int64_t first() const { return plane_ + width_ + row_alignment; }
 
