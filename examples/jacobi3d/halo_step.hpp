@@ -26,7 +26,7 @@ struct halo_step {
     Real rate;
 };
 
-inline constexpr int exchange_blocks = 4;
+inline constexpr int exchange_blocks = 4;  // that run next() in turn
 
 // Cells of a box, from its lowest one on.
 template <class Real>
@@ -58,7 +58,7 @@ struct kept_tiles {
     Real *fields[2];       // each at the box's lowest cell; iteration i reads field i % 2
 };
 
-// The block's n-th tile is so many-th of all, if those that exchange come first.
+// The number of the block's n-th tile. Tiles that exchange come first.
 template <class Real>
 JACOBI3D_FN int tile_of(const halo_step<Real> &s, int block_index, int blocks, int n) {
     return s.exchange.tile_boundary_first(block_index + n * blocks);
@@ -108,9 +108,9 @@ JACOBI3D_APART void run_next(const Block &block, const halo_step<Real> &s, int b
 }
 
 /**
- * The part of block `block_index` of `blocks` + exchange_blocks, all of which must run at the same time. The last ones compute
- * nothing: they begin exchanges in turn, which takes longer than to compute a small tile. After a call has failed the others return at
- * once, so the kernel ends, and finish() on the host throws the reason.
+ * The part of block `block_index` of `blocks` + exchange_blocks, all of which must run at the same time. The last ones
+ * compute nothing: they begin exchanges in turn, which takes longer than to compute a small tile. After a call has failed
+ * the others return at once, so the kernel ends, and finish() on the host throws the reason.
  */
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s,

@@ -108,7 +108,10 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
  */
 struct prepared_tile;
 
-/** Fills `prepared`, for any tile of the exchange, once in an activation, before the tile's first send. It takes some microseconds. */
+/**
+ * Fills `prepared`, for any tile of the exchange: once in an activation, whose steps are all in one kernel, and before the
+ * tile's first send. It takes some microseconds.
+ */
 template <class Group>
 MPIX_FN void prepare(const Group &group, const device_exchange &x, int tile, prepared_tile &prepared);
 
@@ -131,12 +134,12 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
                  std::uint64_t timeout_ns = default_timeout);
 
 /**
- * The next() of exchanges `first`, first + stride, and so on, by a group that has nothing else to do. It is for a kernel that
- * has all steps of the activation, and in which `groups` other groups have exactly one sync_blocks() in each step, before the
- * step's waits, as above, and no other: the call counts them to find the barrier behind an exchange. It does not take part in
- * it. A group takes some microseconds for each exchange, so where steps are shorter several groups take them in turn, for
- * instance run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All exchanges that need it must be among those of some
- * group.
+ * The next() of exchanges `first`, first + stride, and so on, by a group that has nothing else to do. It is for a kernel
+ * that has all steps of the activation, and in which `groups` other groups have exactly one sync_blocks() in each step,
+ * before the step's waits, as above, and no other: the call counts them to find the barrier behind an exchange. It does not
+ * take part in it. A group takes some microseconds for each exchange, so where steps are shorter several groups take them
+ * in turn, for instance run_next(group, x, groups, 0, 2) and run_next(group, x, groups, 1, 2). All exchanges that need it
+ * must be among those of some group.
  *
  * Returns as next(), after the last one, or the first that has failed; MPI_ERR_PENDING if it waits for a
  * barrier longer than MPIX_STALL_SECONDS, which is a failure of the exchange.
@@ -145,19 +148,20 @@ template <class Group>
 MPIX_FN int run_next(const Group &group, const device_exchange &x, int groups, int first, int stride);
 
 /**
- * Waits until `groups` groups have called it: all groups of this rank that use `x`, but those in run_next(); the same number in
- * all calls of an activation. Then each may read what any thread of them has written before. It returns nothing: look at what wait() returns.
- * After a call of any group has failed it does not wait, nor in a kernel that was compiled with the headers of another mpix, nor
- * on a rank without tiles. Waiting longer than MPIX_STALL_SECONDS is a failure itself.
+ * Waits until `groups` groups have called it: all groups of this rank that use `x`, but those in run_next(); the same
+ * number in all calls of an activation. Then each may read what any thread of them has written before. It returns nothing:
+ * look at what wait() returns. After a call of any group has failed it does not wait, nor in a kernel that was compiled
+ * with the headers of another mpix, nor on a rank without tiles. Waiting longer than MPIX_STALL_SECONDS is a failure
+ * itself.
  */
 template <class Group>
 MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups);
 
 /**
  * As sync_blocks(), and then as wait() of these prepared tiles for exchange `step`. It takes less time: what comes from
- * neighbours is put into ghost cells while the group waits for the other groups. Meanwhile each tile is made ready to be sent in
- * exchange step + 1, if it may be; then send() only stores it. So a tile that is given to this call is sent by its
- * prepared_tile, and each group gives the same ones in each step.
+ * neighbours is put into ghost cells while the group waits for the other groups. Meanwhile the call claims the partitions
+ * that each tile sends in exchange step + 1, if they may be stored; then send() only stores them. So a tile that is given
+ * to this call is sent by its prepared_tile, and each group gives the same ones in each step.
  *
  * groups  as of sync_blocks(): in each step, groups come either to that or to this one
  * tiles   `count` of them, in memory of the group; 0 is allowed

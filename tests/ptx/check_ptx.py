@@ -177,7 +177,7 @@ CONTAINS["size_halo_send_prepared_block"] = [[BLOCK_SYNC, LINE_OUT, "st.relaxed.
                                               "atom.relaxed.gpu.global.add.u64"]]
 CONTAINS["size_halo_sync_prepared_block"] = [
     [BLOCK_SYNC, "red.release.gpu.global.add.u64", LINE_IN, PEEK, LINE_IN, ALL, *2 * ["st.relaxed.sys.global.u64"]]]
-EXACTLY["halo::look_ahead"] = [*3 * [PEEK], ACQUIRE, CLAIM]
+EXACTLY["halo::claim_next"] = [*3 * [PEEK], ACQUIRE, CLAIM]
 CONTAINS["halo::await_groups"] = [[*4 * [PEEK], ACQUIRE]]
 CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
@@ -195,7 +195,7 @@ FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
          "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))],
          "next_longer_apart<0,1>": [(ALL, re.escape(FENCE))],
          "size_halo_send_prepared_block": [(BLOCK_SYNC, re.escape(LINE_OUT))],
-         "halo::look_ahead": [(ACQUIRE, re.escape(CLAIM))],
+         "halo::claim_next": [(ACQUIRE, re.escape(CLAIM))],
          "size_halo_next_block": [(ALL, re.escape(FENCE)), (ALL, r"st\.release\.gpu")]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "size_halo_send_prepared_block": "fence|release|acquire", "way_inline_take": "fence|acquire",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Prepared tiles of halo exchanges, on the ways of GPU threads, gone by host threads (MPIX_FAKE_GPU). One group has a tile whose
-// cells it sends to itself.
+// Prepared tiles of halo exchanges, on the ways of GPU threads, gone by host threads (MPIX_FAKE_GPU). One group has a tile
+// whose cells it sends to itself.
 #include <mpix/halo.cuh>
 #include <mpix/host_group.hpp>
 
@@ -241,7 +241,7 @@ TEST_CASE("a group that keeps what it knows of a tile") {
         constexpr std::array word_bytes{4, 8, 16, 2};
         tile_shape s{.word_bytes = word_bytes[random() % 4],
                      .copies = 1 + static_cast<int>(random() % 3),
-                     // From 97 on, each warp does something else in the barrier.
+                     // From 97 on, threads share the work in the barrier.
                      .threads = round % 16 == 0  ? 97 + static_cast<int>(random() % 32)
                                 : round % 2 == 0 ? 33 + static_cast<int>(random() % 8)
                                                  : 1 + static_cast<int>(random() % 4),
@@ -259,7 +259,7 @@ TEST_CASE("a group that keeps what it knows of a tile") {
         halo::prepared_tile mine;
         std::array<std::byte, field_bytes> before;
         std::atomic<const char *> failure{nullptr};
-        std::atomic<int> straight{0}, opened{0};
+        std::atomic<int> straight{0}, claimed{0};
         std::atomic<bool> ended{false};
         const std::uint64_t seed = random();
         std::mt19937_64 cells(seed + 1);
@@ -282,13 +282,13 @@ TEST_CASE("a group that keeps what it knows of a tile") {
                         t.poison_messages();
                     }
                     g.sync();
-                    // What is open has been claimed.
+                    // What is claimed can't be sent by number.
                     const bool by_tile = by_barrier || always_kept || same() % 4 != 0;
                     const int sent = by_tile ? halo::send(g, t.x, mine, step) : halo::send(g, t.x, 0, step);
                     const int waited =
                         by_barrier ? halo::sync_blocks(g, t.x, 1, &mine, 1, step) : halo::wait(g, t.x, 0, step);
                     if (g.thread_rank() == 0)
-                        for (int k = 0; k < mine.sends_; ++k) opened += mine.sent_[k].opened == step + 1;
+                        for (int k = 0; k < mine.sends_; ++k) claimed += mine.sent_[k].claimed == step + 1;
                     expect(sent == MPI_SUCCESS && waited == MPI_SUCCESS, "a call has failed");
                     if (g.thread_rank() == 0) {
                         expect(t.right(allocation, before), "ghost cells");
@@ -308,7 +308,7 @@ TEST_CASE("a group that keeps what it knows of a tile") {
         // The host has begun the first exchange of each set; the second one's handle is looked up.
         const bool goes_straight = s.is_kept() && t.is_inline(s.threads);
         CHECK(straight == (goes_straight && by_barrier ? steps - 2 * s.sets : 0));
-        CHECK(opened == (goes_straight && by_barrier ? s.parcels * (steps - 2 * s.sets) : 0));
+        CHECK(claimed == (goes_straight && by_barrier ? s.parcels * (steps - 2 * s.sets) : 0));
         straight_rounds += goes_straight && by_barrier;
         CHECK(t.words[halo::device_exchange::failed_at] == 0);
     }
@@ -325,15 +325,15 @@ TEST_CASE("calls on a prepared tile after a call has failed") {
             REQUIRE(t.is_inline(1) == (padding == 0));
             t.exchange(0, 4, random);
             CHECK(t.mine.sends_ == (padding == 0 ? 1 : -1));
-            if (padding == 0) CHECK(t.mine.sent_[0].opened == 5);
+            if (padding == 0) CHECK(t.mine.sent_[0].claimed == 5);
             CHECK(halo::next(t.self, t.x, 4) == MPI_SUCCESS);
             t.fill_for(5, random);
             if (!before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == MPI_SUCCESS);
             t.words[halo::device_exchange::failed_at] = halo::device_exchange::next_failed;
-            // What the barrier has made ready goes even so.
+            // What the barrier has claimed goes even so.
             if (before_send) CHECK(halo::send(t.self, t.x, t.mine, 5) == (padding == 0 ? MPI_SUCCESS : MPI_ERR_OTHER));
             CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 5) == MPI_ERR_OTHER);
-            if (padding == 0) CHECK(t.mine.sent_[0].opened != 6);
+            if (padding == 0) CHECK(t.mine.sent_[0].claimed != 6);
             if (padding == 0) CHECK(halo::send(t.self, t.x, t.mine, 6) == MPI_ERR_OTHER);
             CHECK(halo::send(t.self, t.x, t.mine, 100) == MPI_SUCCESS);  // there is no such exchange
         }
@@ -400,7 +400,7 @@ TEST_CASE("own cells of a prepared tile are copied behind the barrier") {
     CHECK(t.fields[static_cast<std::size_t>(t.x.allocation_(8))].bytes == t.before);
 }
 
-TEST_CASE("a tile that the barrier has made ready to be sent") {
+TEST_CASE("a tile whose next send the barrier has claimed") {
     std::mt19937_64 random(Catch::rngSeed());
     played_tile t(small, random);
     const auto step_on = [&](std::int64_t step) {
@@ -408,7 +408,7 @@ TEST_CASE("a tile that the barrier has made ready to be sent") {
         CHECK(halo::send(t.self, t.x, t.mine, step) == MPI_SUCCESS);
         CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, step) == MPI_SUCCESS);
         CHECK(t.right(t.x.allocation_(step), t.before));
-        return t.mine.sent_[0].opened == step + 1;
+        return t.mine.sent_[0].claimed == step + 1;
     };
     const auto state = [&](int set) -> std::uint64_t & {
         return mpix::detail::partition_states(t.pairs[static_cast<std::size_t>(set)]->sending())[0];
@@ -424,14 +424,28 @@ TEST_CASE("a tile that the barrier has made ready to be sent") {
     CHECK(state(1) == before);
     for (const std::int64_t step : {5, 6}) CHECK(halo::next(t.self, t.x, step) == MPI_SUCCESS);
     CHECK(step_on(7));
-    // It has a claim, so another call for exchange 8 is refused. After that nothing is made ready.
+    // So another call for exchange 8 is refused. After that nothing is claimed.
     CHECK(state(0) == t.mine.sent_[0].sets[0].epoch + 4);
     CHECK(halo::next(t.self, t.x, 7) == MPI_SUCCESS);
     t.fill_for(8, random);
     CHECK(halo::send(t.self, t.x, 0, 8) != MPI_SUCCESS);
     CHECK(t.words[halo::device_exchange::failed_at] != 0);
     CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 8) == MPI_ERR_OTHER);
-    CHECK(t.mine.sent_[0].opened == 8);
+    CHECK(t.mine.sent_[0].claimed == 8);
+}
+
+TEST_CASE("a prepared tile is not claimed before its exchange has begun") {
+    std::mt19937_64 random(Catch::rngSeed());
+    played_tile t(small, random);
+    t.exchange(0, 5, random);
+    t.fill_for(6, random);
+    CHECK(halo::send(t.self, t.x, t.mine, 6) == MPI_SUCCESS);
+    const std::uint64_t state = mpix::detail::partition_states(t.pairs[1]->sending())[0];
+    // The receiver has given clear-to-send; the send's epoch has not begun, since next(5) has not been called.
+    CHECK(mpix::next_epoch(t.self, t.requests[2]) == MPI_SUCCESS);
+    CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 6) == MPI_SUCCESS);
+    CHECK(t.mine.sent_[0].claimed == 6);
+    CHECK(mpix::detail::partition_states(t.pairs[1]->sending())[0] == state);
 }
 
 TEST_CASE("tiles that can't be kept") {

@@ -53,7 +53,7 @@ struct kept_parcel {
     // nowhere: in no copy. The second halves are behind all first ones.
     std::int32_t places[most_kept_places];
     static constexpr std::int32_t nowhere = -1;
-    std::int64_t opened;  // of a send: the latest exchange for which look_ahead has claimed the partition
+    std::int64_t claimed;  // of a send: the latest exchange for which claim_next has claimed the partition
     Kept sets[most_kept_sets];
 };
 
@@ -78,7 +78,7 @@ struct prepared_tile {
 namespace detail {
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Tiles are kept if the number of sets is a power of two, up to 8.
+// Tiles are kept if the number of sets is a power of two, up to 8. Of these, (sets >> 1) - (sets >> 3) is the logarithm.
 MPIX_FN int kept_set_of(const device_exchange &x, std::int64_t step) { return static_cast<int>(step) & (x.sets_ - 1); }
 // Epochs of a set's requests before exchange `step`, since exchange 0.
 MPIX_FN std::uint64_t epochs_before(const device_exchange &x, std::int64_t step) {
@@ -114,7 +114,7 @@ MPIX_FN void begin_kept(kept_parcel<Kept> &kept, int number, const device_parcel
     kept.copies_count = 0;
     kept.packets = static_cast<std::uint32_t>(mpix::detail::packets_of(partition_bytes));
     kept.halves = 1;
-    kept.opened = -1;
+    kept.claimed = -1;
     for (Kept &set : kept.sets) set.packets = nullptr;
 }
 // By one thread, for a group of so many. -1: they can't be kept.
@@ -212,9 +212,9 @@ MPIX_FN eight_bytes payload_of(const kept_parcel<Kept> &parcel, std::uint32_t pa
     return {cells + (first & ~3), parcel.halves == 2 ? cells + (parcel.places[parcel.packets + packet] & ~3) : nullptr};
 }
 
-// Before exchange `step`, whose cells are not computed yet: opens a partition, that is, claims it, if it may be stored as soon as
-// they are. Then send() looks at nothing. One thread.
-MPIX_APART_FN void look_ahead(const device_exchange &x, kept_parcel<kept_send> &parcel, std::int64_t step) {
+// Before exchange `step`, whose cells are not computed yet: claims a partition, if it may be stored as soon as they are. Then
+// send() looks at nothing. One thread.
+MPIX_APART_FN void claim_next(const device_exchange &x, kept_parcel<kept_send> &parcel, std::int64_t step) {
     const int set = kept_set_of(x, step);
     const kept_send &known = parcel.sets[set];
     if (step >= x.steps_ || known.packets == nullptr) return;
@@ -227,14 +227,14 @@ MPIX_APART_FN void look_ahead(const device_exchange &x, kept_parcel<kept_send> &
     // What the receiver read before it gave clear-to-send, and what next() did before it began the exchange. pairs: K2, X1
     mpix::detail::fence_acquire(known.clear_to_send);
     std::uint64_t *const claim = mpix::detail::partition_states(known.request) + parcel.partition;
-    if (mpix::detail::fetch_max_relaxed_gpu(claim, epoch) < epoch) parcel.opened = step;
+    if (mpix::detail::fetch_max_relaxed_gpu(claim, epoch) < epoch) parcel.claimed = step;
 }
 
-// A partition that is open. A barrier comes before it, behind which all members have computed their cells. None behind it: what is
-// counted here before other members' stores ends no epoch before all groups have come to a later barrier, or the kernel has ended.
+// A claimed partition. All members have computed their cells: a barrier comes before. None comes behind, so the count may
+// precede other members' stores. No epoch ends by it before a later barrier of all groups, or the kernel's end.
 template <class Group>
-MPIX_FN void send_opened(const Group &group, const device_exchange &x, const kept_parcel<kept_send> &parcel,
-                         std::int64_t step) {
+MPIX_FN void send_claimed(const Group &group, const device_exchange &x, const kept_parcel<kept_send> &parcel,
+                          std::int64_t step) {
     const auto rank = static_cast<std::uint32_t>(group.thread_rank()),
                threads = static_cast<std::uint32_t>(group.num_threads());
     const kept_send &known = parcel.sets[kept_set_of(x, step)];
@@ -295,9 +295,9 @@ template <class Group>
 MPIX_APART_FN int send_looked_up(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
     for (int k = 0; k < tile.sends_; ++k) {
         kept_parcel<kept_send> &parcel = tile.sent_[k];
-        if (parcel.opened == step) {
+        if (parcel.claimed == step) {
             group.sync();  // all members have computed their cells
-            send_opened(group, x, parcel, step);
+            send_claimed(group, x, parcel, step);
             continue;
         }
         int code = await_begin(group, x, step, default_timeout, look_at_begin(group, x, step));
@@ -326,8 +326,8 @@ MPIX_APART_FN int wait_looked_up(const Group &group, const device_exchange &x, p
 }
 #endif
 
-// What is left of a barrier's waits behind it. `kept_too`: also what it does by the way otherwise; then `barrier` is, of one member,
-// how the wait for the other groups has ended, and of the rest MPI_SUCCESS.
+// Behind the barrier: the waits that it has not done. `kept_too`: it has not done those of kept tiles either. Then
+// `barrier` is what await_groups has returned in the thread that called it, and MPI_SUCCESS in the others.
 template <class Group>
 MPIX_APART_FN int wait_for_rest(const Group &group, const device_exchange &x, prepared_tile *tiles, int count,
                                 std::int64_t step, bool kept_too, int barrier) {
@@ -397,17 +397,17 @@ template <class Group>
 MPIX_FN int send(const Group &group, const device_exchange &x, prepared_tile &tile, std::int64_t step) {
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     if (tile.sends_ == 0) return MPI_SUCCESS;
-    bool open = tile.sends_ > 0;
+    bool claimed = tile.sends_ > 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (int k = 0; k < tile.sends_; ++k) open = open && tile.sent_[k].opened == step;
-    if (open) {
+    for (int k = 0; k < tile.sends_; ++k) claimed = claimed && tile.sent_[k].claimed == step;
+    if (claimed) {
         group.sync();  // all members have computed their cells
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-        for (int k = 0; k < tile.sends_; ++k) detail::send_opened(group, x, tile.sent_[k], step);
+        for (int k = 0; k < tile.sends_; ++k) detail::send_claimed(group, x, tile.sent_[k], step);
         return MPI_SUCCESS;
     }
 #endif
@@ -421,8 +421,9 @@ MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups
     if (x.tiles_count_ == 0) return MPI_SUCCESS;
     const int rank = static_cast<int>(group.thread_rank()), threads = static_cast<int>(group.num_threads());
     group.sync();  // the thread that counts releases what all members have written
-    // In a group of some warps, a thread of one waits for the other groups, and threads of another look ahead, while the other warps
-    // look for what has come. (And a release waits for what its thread has stored; that of the first ones went to another GPU.)
+    // With more than 96 threads the last 32 claim the next sends, the first of the 32 before them waits for the other
+    // groups, and all before that take packets. If 32 divides their number, no warp does two of these. The first threads do
+    // not count: their release would wait for packets that they have stored on another GPU.
     const bool shares = threads > 96;
     const int counter = shares ? threads - 64 : 0;
     const std::uint64_t all = static_cast<std::uint64_t>(step + 1) * static_cast<std::uint64_t>(groups);
@@ -442,7 +443,7 @@ MPIX_FN int sync_blocks(const Group &group, const device_exchange &x, int groups
         for (int i = rank - ahead; i < items; i += threads - ahead) {
             prepared_tile &tile = tiles[i / detail::most_kept_parcels];
             if (const int k = i % detail::most_kept_parcels; k < tile.sends_)
-                detail::look_ahead(x, tile.sent_[k], step + 1);
+                detail::claim_next(x, tile.sent_[k], step + 1);
         }
     // Each parcel's packets begin at the member behind the last one of the parcel before.
     const bool has_exchange = step < x.steps_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From one step to the next, for <mpix/halo.cuh>: the barrier of a rank's groups, and next(), which begins a set's next exchange.
+// From one step to the next, for <mpix/halo.cuh>: the barrier of a rank's groups, and next(), which begins a set's next
+// exchange.
 #ifndef MPIX_IMPL_HALO_STEPS_CUH
 #define MPIX_IMPL_HALO_STEPS_CUH
 
@@ -16,8 +17,8 @@ namespace mpix::halo {
 namespace detail {
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// After all sends of an exchange: says that a message's partitions are all ready, if send_opened was the last one to count one.
-// One thread.
+// After all sends of an exchange: says that a message's partitions are all ready, if send_claimed was the last one to count
+// one. One thread.
 MPIX_FN void end_count(const stored_handle<prepared_send> &noted, std::uint64_t number) {
     const std::uint64_t epoch = noted.handle.state.epoch;
     if (noted.number != number || epoch == 0) return;
@@ -83,9 +84,9 @@ MPIX_FN int run_next(const Group &group, const device_exchange &x, int groups, i
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (x.tiles_count_ == 0) return MPI_SUCCESS;
     for (std::int64_t step = first; step + x.sets_ < x.steps_; step += stride) {
-        // Exchange `step` is done with before the groups leave the barrier behind it.
+        // All groups have come to the barrier of step + 1, so they are done with exchange `step`.
         const std::uint64_t all = static_cast<std::uint64_t>(step + 2) * static_cast<std::uint64_t>(groups);
-        int code = group.thread_rank() == 0 ? detail::await_groups(x, all, step) : MPI_SUCCESS;
+        int code = group.thread_rank() == 0 ? detail::await_groups(x, all, step + 1) : MPI_SUCCESS;
         code = mpix::detail::broadcast_code(group, code);
         if (code == MPI_SUCCESS) code = next(group, x, step);
         if (code != MPI_SUCCESS) return code;
@@ -102,7 +103,7 @@ MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int group
         const auto each = static_cast<std::uint64_t>(groups);
         std::uint64_t *const arrivals = detail::arrivals_of(x);
         const std::uint64_t all = (mpix::detail::fetch_add_acq_rel_gpu(arrivals) / each + 1) * each;  // pairs: X3
-        detail::await_groups(x, all, 0);
+        detail::await_groups(x, all, static_cast<std::int64_t>(all / each) - 1);
     }
     group.sync();
 }
