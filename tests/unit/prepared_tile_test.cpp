@@ -434,18 +434,34 @@ TEST_CASE("a tile whose next send the barrier has claimed") {
     CHECK(t.mine.sent_[0].claimed == 8);
 }
 
-TEST_CASE("a prepared tile is not claimed before its exchange has begun") {
+TEST_CASE("a prepared tile is not claimed before its exchange has begun on both sides") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (const bool receiver_only : {true, false}) {
+        played_tile t(small, random);
+        t.exchange(0, 5, random);
+        t.fill_for(6, random);
+        CHECK(halo::send(t.self, t.x, t.mine, 6) == MPI_SUCCESS);
+        const std::uint64_t state = mpix::detail::partition_states(t.pairs[1]->sending())[0];
+        // Without next(5): the receiver has given clear-to-send, or the sender says that the exchange has begun.
+        if (receiver_only)
+            CHECK(mpix::next_epoch(t.self, t.requests[2]) == MPI_SUCCESS);
+        else
+            t.words[halo::device_exchange::begun_at + 1] = halo::detail::number_of(t.x, 7);
+        CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 6) == MPI_SUCCESS);
+        CHECK(t.mine.sent_[0].claimed == 6);
+        CHECK(mpix::detail::partition_states(t.pairs[1]->sending())[0] == state);
+    }
+}
+
+TEST_CASE("who counts last in the last exchanges of an activation says that all partitions are ready") {
     std::mt19937_64 random(Catch::rngSeed());
     played_tile t(small, random);
-    t.exchange(0, 5, random);
-    t.fill_for(6, random);
-    CHECK(halo::send(t.self, t.x, t.mine, 6) == MPI_SUCCESS);
-    const std::uint64_t state = mpix::detail::partition_states(t.pairs[1]->sending())[0];
-    // The receiver has given clear-to-send; the send's epoch has not begun, since next(5) has not been called.
-    CHECK(mpix::next_epoch(t.self, t.requests[2]) == MPI_SUCCESS);
-    CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, 6) == MPI_SUCCESS);
-    CHECK(t.mine.sent_[0].claimed == 6);
-    CHECK(mpix::detail::partition_states(t.pairs[1]->sending())[0] == state);
+    t.x.steps_ = 8;
+    t.exchange(0, 7, random);
+    for (const std::size_t set : {0, 1}) {
+        CHECK(t.mine.sent_[0].claimed == 7);
+        CHECK(t.pairs[set]->sending()->told_epoch == 2 * (t.mine.sent_[0].sets[set].epoch + 3));
+    }
 }
 
 TEST_CASE("tiles that can't be kept") {
