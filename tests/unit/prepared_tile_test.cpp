@@ -408,6 +408,9 @@ TEST_CASE("a tile whose next send the barrier has claimed") {
         CHECK(halo::send(t.self, t.x, t.mine, step) == MPI_SUCCESS);
         CHECK(halo::sync_blocks(t.self, t.x, 1, &t.mine, 1, step) == MPI_SUCCESS);
         CHECK(t.right(t.x.allocation_(step), t.before));
+        // Other calls, such as next(), find the partition taken.
+        const halo::detail::kept_receive &known = t.mine.awaited_[0].sets[step % 2];
+        if (known.packets != nullptr) CHECK(*known.flag == known.epoch + static_cast<std::uint64_t>(step / 2));
         return t.mine.sent_[0].claimed == step + 1;
     };
     const auto state = [&](int set) -> std::uint64_t & {
