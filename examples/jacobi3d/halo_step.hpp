@@ -40,6 +40,7 @@ template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const cell_box &cells, const Real *now,
                              Real *next) {
 #ifdef __CUDA_ARCH__
+    // They come from memory, so the compiler would make generic loads and stores.
     __builtin_assume(__isGlobal(now));
     __builtin_assume(__isGlobal(next));
 #endif
