@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Another process's own memory, on the same node: nothing is mapped, the system copies there for us
-// (process_vm_writev). That takes leave to trace the other process, which containers, Yama and other users do not give;
-// so whoever means to write tries it first.
+// Another process's own memory, on the same node: nothing is mapped, the system copies for us (process_vm_readv,
+// process_vm_writev). That takes leave to trace the other process, which containers, Yama and other users do not give;
+// so whoever means to copy tries it first.
 #ifndef MPIX_TRANSPORT_CMA_H
 #define MPIX_TRANSPORT_CMA_H
 
@@ -22,7 +22,7 @@ struct memory_probe {
 };
 memory_probe probe_of_this_process();
 
-// A process that may be written to.
+// A process whose memory may be read and written.
 struct peer_memory final : mpix_far_memory {
     std::int64_t pid = 0;
     int alive = -1;  // readable once that process has ended; or -1
@@ -40,9 +40,9 @@ status reach_files(const peer_memory &theirs);
 
 // Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first
 // and last byte.
-bool others_may_write(void *buffer, std::uint64_t bytes);
+bool others_reach(void *buffer, std::uint64_t bytes);
 
-// Whether all of that can be read by writes as above. Slow: for who has to know why one has failed.
+// Whether all of that can be read that way. Slow: for who has to know why a copy has failed.
 bool can_be_read(const void *from, std::uint64_t bytes);
 
 // The user's own buffer, to the wire, and from there to an address for peer_memory.

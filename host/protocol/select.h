@@ -14,18 +14,22 @@
 
 namespace mpix {
 
-// From host memory to host memory within a node: whether the sender writes straight into the receive buffer, by one
-// copy, instead of into a landing. The sender asks before it offers, the receiver before it accepts; members that a
-// side does not know keep their defaults.
+// From host memory to host memory within a node: whether a partition goes from buffer to buffer by one copy, instead of
+// through a landing. The receiver reads it, or the sender writes it, whoever comes first. The sender asks before it
+// offers, the receiver before it accepts; members that a side does not know keep their defaults.
 struct single_copy {
     bool sender_on_gpu = false, sender_gaps = false;
     std::uint64_t partition_bytes = 0;  // the sender's
     std::uint64_t least = 0;            // the sender's MPIX_SINGLE_COPY_BYTES; 0: never
-    status unreached;                   // why the sender cannot write to the receiver's memory
+    status unreached;                   // why a side does not reach the other's memory
     bool receiver_gaps = false;
 };
 // Why it does not; empty: it does.
 std::string why_no_single_copy(const single_copy &pair);
+// The arrival flags of such a message, and behind them a word for each partition: mpix_prequest.taken.
+constexpr std::uint64_t bytes_with_taken(std::uint64_t partitions) {
+    return (2 * partitions + 1) * sizeof(std::uint64_t);
+}
 
 // Between nodes: whether the network reaches a buffer in GPU memory itself, instead of through page-locked memory. For
 // a send's buffer, whatever memory it goes to; for a receive's, if the sender's network and buffer allow it.

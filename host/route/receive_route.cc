@@ -55,13 +55,30 @@ std::string register_buffer(const receive_match &match, receive_route &route) {
     return {};
 }
 
-bool single_copy_wanted(const receive_match &match, const receive_route &route) {
+// How many words mpix_prequest.taken has: at least as many as this side has partitions, see arrived_here.
+std::uint64_t taken_entries(const receive_match &match, const receive_route &route) {
+    return std::max(route.peer_partitions, static_cast<std::uint64_t>(match.receive.op.partitions));
+}
+
+// Whether the send buffer is read from here, or else written from there into the receive buffer. Not after a match was
+// undone: threads may remember how the earlier one was read.
+bool reach_send_buffer(const receive_match &match, receive_route &route) {
     const request &r = match.receive;
+    const offer_body &sender = match.sender;
     // Reasons on the sender's side are known to the sender.
-    const single_copy seen_here{false, false, route.bytes / route.peer_partitions, 1, {}, !r.gapless};
-    return match.sender.flags.has(offer_flag::in_place) && route.choice->taken()->id == transport::id_shm &&
-           config().single_copy_bytes != 0 && why_no_single_copy(seen_here).empty() &&
-           transport::others_may_write(r.op.buffer, route.bytes);
+    single_copy seen_here{false, false, route.bytes / route.peer_partitions, 1, {}, !r.gapless};
+    if (!sender.flags.has(offer_flag::in_place) || route.choice->taken()->id != transport::id_shm || !match.first ||
+        config().single_copy_bytes == 0 || !why_no_single_copy(seen_here).empty() ||
+        !transport::others_reach(r.op.buffer, route.bytes))
+        return false;
+    const transport::peer_memory *const far = memory_of(match.link.world_rank, seen_here.unreached);
+    transport::region buffer;
+    if (far == nullptr || sender.send_buffer.bytes < route.bytes ||
+        !transport::attach_buffer(sender.send_buffer, buffer).ok())
+        return false;
+    route.far = far;
+    route.send_buffer = static_cast<const char *>(buffer.address);
+    return true;
 }
 
 // Whether it has an inline buffer. What the user's kernels leave there, a kernel of the library takes out. With gaps it
@@ -163,9 +180,8 @@ status land_in_host(const receive_match &match, receive_route &route) {
     if (route.slots == 2 && route.link.wire == nullptr && !to_gpu && match.first)
         route.slots = route.room.take(route.bytes, config().landing_bytes);
     if (!to_gpu) {
-        // At least as many as this side has partitions: see arrived_here.
-        const std::uint64_t entries = std::max(route.peer_partitions, static_cast<std::uint64_t>(r.op.partitions));
-        route.taken.reset(static_cast<std::uint64_t *>(std::calloc(entries, sizeof(std::uint64_t))));
+        route.own_taken.reset(static_cast<std::uint64_t *>(std::calloc(taken_entries(match, route), sizeof(std::uint64_t))));
+        route.taken = route.own_taken.get();
         if (route.taken == nullptr) return no_memory();
     }
     const chunking chunks = chunks_for(route, to_gpu);
@@ -179,11 +195,13 @@ status land_in_host(const receive_match &match, receive_route &route) {
 status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     route.owner = &route.choice->landing();
     if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
-    route.in_place = single_copy_wanted(match, route);
-    if (route.in_place) {
+    if (reach_send_buffer(match, route)) {
         route.slots = 1;
-        return route.owner->allocate((route.peer_partitions + 1) * sizeof(std::uint64_t), transport::on_host,
-                                     route.arrival->region);
+        auto bad = route.owner->allocate((route.peer_partitions + 1 + taken_entries(match, route)) * sizeof(std::uint64_t),
+                                         transport::on_host, route.arrival->region);
+        if (bad.ok())
+            route.taken = static_cast<std::uint64_t *>(route.arrival->region.address) + route.peer_partitions + 1;
+        return bad;
     }
     if ((route.owner->capabilities() & transport::adopt_buffer) != 0) return land_in_gpu(match, route, sender_gpu);
     return land_in_host(match, route);
@@ -246,7 +264,7 @@ status describe(const receive_route &route, const request &receive, accept_body 
     answer.slots = static_cast<std::uint32_t>(std::min<std::uint64_t>(route.slots, 2));
     answer.flags.set(accept_flag::in_chunks, wire != nullptr && route.delivery != nullptr && !route.by_puts());
     answer.flags.set(accept_flag::inline_buffer, bool(route.inline_buffer));
-    answer.flags.set(accept_flag::in_place, route.in_place);
+    answer.flags.set(accept_flag::in_place, route.in_place());
     answer.flags.set(accept_flag::rget, route.by_rget);
     if (wire != nullptr) {
         if (auto bad = route.by_puts() ? gpu_wire()->describe(route.landing, answer.landing, answer.landing_supplement)
@@ -256,7 +274,7 @@ status describe(const receive_route &route, const request &receive, accept_body 
         if (auto bad = wire->describe(arrival, answer.arrival); !bad.ok()) return bad;
         return wire->describe(receive.words_region, answer.words);
     }
-    if (route.in_place)
+    if (route.in_place())
         transport::describe_buffer(receive.op.buffer, route.bytes, answer.landing);
     else if (auto bad = route.owner->describe(route.landing, answer.landing); !bad.ok())
         return bad;

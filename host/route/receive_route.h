@@ -56,7 +56,11 @@ struct receive_route {
 
     const char *path() const { return choice->taken()->name; }
     bool by_puts() const { return registered != nullptr; }
-    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_no_rget, why_forwarded}; }
+    // No landing: this process reads the send buffer, or the sender's writes into the user's buffer.
+    bool in_place() const { return far != nullptr; }
+    // Where partitions are copied from, for all slots.
+    const char *source() const { return in_place() ? send_buffer : static_cast<const char *>(landing.address); }
+    landing_kind kind() const { return {in_place(), by_puts(), why_staged, slots, why_no_rget, why_forwarded}; }
 
     const peer_link link;
     const std::shared_ptr<const transport::choice> choice;
@@ -74,14 +78,15 @@ struct receive_route {
     inline_buffer_layout inline_buffer;
     std::uint64_t slots = 0;
     landing_room room;
-    bool in_place = false;      // no landing: the sender writes into the user's buffer, in our memory
     bool by_rget = false;       // our kernels may read the send buffer
     std::string why_staged;     // why the network does not put into the user's buffer, in GPU memory
     std::string why_forwarded;  // why a sender of this node does not map that buffer
     std::string why_no_rget;    // why our kernels do not read the send buffer
-    // By sender's partition: which are copied out. Allocated without being touched: an empty message may have very
-    // many.
-    std::unique_ptr<std::uint64_t[], void (*)(void *)> taken{nullptr, std::free};
+    const transport::peer_memory *far = nullptr;  // how the sender's own memory is read
+    const char *send_buffer = nullptr;            // an address there
+    std::uint64_t *taken = nullptr;  // by sender's partition: which are copied (mpix_prequest.taken); behind the flags, or
+    // Allocated without being touched: an empty message may have very many.
+    std::unique_ptr<std::uint64_t[], void (*)(void *)> own_taken{nullptr, std::free};
 };
 
 // What a route is made from; setup_mutex and engine are held.

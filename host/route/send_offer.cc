@@ -13,14 +13,17 @@
 namespace mpix {
 namespace {
 
-// Whether the other process's memory can be written to is tried only where it matters.
-void offer_single_copy(const request &send, send_offer &o) {
+// Whether the other process's memory can be reached is tried only where it matters.
+void offer_single_copy(const request &send, send_offer &o, offer_body &m) {
     single_copy pair{
         send.place.owner != nullptr, !send.gapless, send.partition_bytes, config().single_copy_bytes, {}, false};
     o.why_no_single_copy = why_no_single_copy(pair);
     if (!o.why_no_single_copy.empty()) return;
     o.far = memory_of(send.peer_world(), pair.unreached);
+    if (pair.unreached.ok() && !transport::others_reach(send.op.buffer, send.total_bytes()))
+        pair.unreached = failure("the system does not read the send buffer for others");
     o.why_no_single_copy = why_no_single_copy(pair);
+    if (o.why_no_single_copy.empty()) transport::describe_buffer(send.op.buffer, send.total_bytes(), m.send_buffer);
 }
 
 // The receiver maps these if its own buffer is GPU memory, too. Without the words, its kernels tell the host.
@@ -80,7 +83,7 @@ offer_body make_offer(const request &send, const rget_terms &rget, std::unique_p
     if (wire == nullptr || !bad.ok()) static_cast<void>(transport::node_memory().describe(send.words_region, m.words));
     m.no_network.assign(bad.message());
     if (wire == nullptr && bad.ok()) {
-        offer_single_copy(send, *o);
+        offer_single_copy(send, *o, m);
         m.flags.set(offer_flag::in_place, o->why_no_single_copy.empty());
         if (send.place.owner != nullptr) offer_gpu_memory(send, *o, m);
     } else if (bad.ok()) {

@@ -33,7 +33,7 @@ struct send_offer {
 
     const transport::placement place;  // of the send buffer
     peer_link link;
-    const transport::peer_memory *far = nullptr;  // how the peer's own memory is written
+    const transport::peer_memory *far = nullptr;  // how the peer's own memory is reached
     std::string why_no_single_copy;               // as far as is known here
     transport::gpu_puts *gpu_wire = nullptr;      // how the network reaches GPU memory; null: not at all
     std::string why_staged;                       // why the network does not read the send buffer in GPU memory

@@ -28,7 +28,7 @@ status read_layout(const transport::wire_region &from, std::shared_ptr<const pla
     return bad;
 }
 
-// A region that is mapped here, or that a network puts to; or the receive buffer, if we have offered to write there.
+// A region that is mapped here, or that a network puts to; or the receive buffer, if we have offered a single copy.
 status attach_landing(const send_offer &offered, const accept_body &m, int user, send_route &route) {
     const peer_link &link = route.link;
     if (transport::by_network(m.landing.transport) && m.landing.device != transport::on_host)
@@ -65,9 +65,10 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (by_rget && (!offered.rget.why_not.empty() || transport::by_network(m.landing.transport) ||
                     m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
         return failure("the receiver wants to read the send buffer, which was not offered");
-    const std::uint64_t flags_bytes = route.inline_buffer ? route.inline_buffer.all
-                                      : by_rget           ? bytes_with_rts(partitions)
-                                                          : (route.chunks.all() + 1) * sizeof(std::uint64_t);
+    const std::uint64_t flags_bytes = route.inline_buffer                 ? route.inline_buffer.all
+                                      : by_rget                           ? bytes_with_rts(partitions)
+                                      : m.flags.has(accept_flag::in_place) ? bytes_with_taken(partitions)
+                                                                          : (route.chunks.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = forwarded ? std::max(total, least_forwarded) : route.slots * total;
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
@@ -103,7 +104,8 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     route.landing_at = static_cast<char *>(route.landing.address) - span.low;
     route.path = choice.taken()->name;
     const std::string two_copies = offered.why_no_single_copy.empty()
-                                       ? "the receive buffer has gaps, or others cannot write there"
+                                       ? "the receive buffer has gaps, or others cannot write there, or its process "
+                                         "cannot read the send buffer, or was matched with another send before"
                                        : offered.why_no_single_copy;
     const std::string no_rget = !offered.rget.why_not.empty() ? offered.rget.why_not
                                 : by_rget                     ? ""

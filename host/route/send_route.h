@@ -24,6 +24,8 @@ struct send_route {
 
     // The landing is the receive buffer, in the receiver's own memory.
     bool in_place() const { return far != nullptr; }
+    // Then: which partitions have been copied (mpix_prequest.taken), behind the arrival flags.
+    std::uint64_t *taken() const { return static_cast<std::uint64_t *>(arrival.address) + chunks.all() + 1; }
     // Kernels of the receiver may be offered partitions.
     bool by_rget() const { return how.no_rget.empty(); }
     bool to_gpu() const { return landing.device != transport::on_host; }
@@ -41,7 +43,7 @@ struct send_route {
     transport::region landing, arrival, peer_words;
     std::shared_ptr<const plan> landing_type;     // of a landing with gaps
     char *landing_at = nullptr;                   // of packed byte 0, or with gaps of element 0
-    const transport::peer_memory *far = nullptr;  // how the receiver's own memory is written
+    const transport::peer_memory *far = nullptr;  // how the receiver's own memory is reached
     transport::gpu_puts *reads_gpu = nullptr;     // how the network reads the send buffer in GPU memory
     std::uint64_t slots = 0;
     chunking chunks;  // also decides how many arrival flags there are

@@ -4,6 +4,7 @@
 #include <mpix/device.cuh>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -106,25 +107,35 @@ void receive_request::deliver() {
     if (delivery()->copying()) progress_busy();
 }
 
-// The whole message is here: copies out what no other thread has taken, in as few pieces as possible. `engine` is held.
+// False: the sender's memory cannot be read. `engine` is held.
+bool receive_request::copy_out(std::uint64_t offset, const char *from, std::uint64_t bytes) {
+    if (!route_->in_place()) {
+        unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes), from);
+        return true;
+    }
+    const int error = route_->far->read(route_->far, op.buffer + offset, from, bytes);
+    if (error == ESRCH) report_end_of(peer_world());  // there may be no other sign of its end
+    return error == 0;
+}
+
+// The whole message is here: copies out what nobody else has taken, in as few pieces as possible. `engine` is held.
 void receive_request::take_rest(bool by_progress) {
     const std::uint64_t partitions = route_->peer_partitions, bytes = total_bytes() / partitions;
-    const char *const from =
-        static_cast<char *>(route_->landing.address) + detail::slot_of(epoch_, route_->slots) * total_bytes();
-    std::uint64_t *const taken_states = route_->taken.get();
-    // If so, no other thread can take a partition meanwhile.
-    const bool apart = !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
+    const char *const from = route_->source() + detail::slot_of(epoch_, route_->slots) * total_bytes();
+    std::uint64_t *const taken_states = route_->taken;
+    // If so, nobody else can take a partition meanwhile.
+    const bool apart =
+        !route_->in_place() && !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
     const auto claim = [&](std::uint64_t &taken) {
         return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
                (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));  // pairs: F2
     };
     for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
         for (end = first; end < partitions && claim(taken_states[end]);) ++end;
-        if (end > first)
-            unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
-                         static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
+        const bool copied = end == first || copy_out(first * bytes, from + first * bytes, (end - first) * bytes);
         for (std::uint64_t i = first; i < end; ++i)
-            detail::store_release_gpu(&taken_states[i], 2 * epoch_);  // as in take; pairs: F1
+            detail::store_release_gpu(&taken_states[i], copied ? 2 * epoch_ : 2 * epoch_ - 2);  // as in take; pairs: F1
+        if (!copied) return;
         if (cursor_ != first) continue;
         cursor_ = end;
         // Another thread has taken this one, or is taking it.
@@ -133,8 +144,7 @@ void receive_request::take_rest(bool by_progress) {
 }
 
 // Copies out the sender's partition at the cursor. `engine` is held.
-bool receive_request::take_next(bool all_here) {
-    if (route_->in_place) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;  // pairs: A1, N1
+bool receive_request::take_next() {
     std::uint64_t *const taken = &route_->taken[cursor_];
     if (detail::load_acquire_gpu(taken) < 2 * epoch_)  // pairs: F1
         detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
@@ -147,9 +157,9 @@ bool receive_request::take_in_order(bool by_progress) {
     // pairs: D3, N1
     const bool all_here =
         detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
-    if (all_here && !route_->in_place && cursor_ < partitions) take_rest(by_progress);
+    if (all_here && cursor_ < partitions) take_rest(by_progress);
     for (; cursor_ < partitions; ++cursor_)
-        if (!take_next(all_here)) return false;
+        if (!take_next()) return false;
     // A thread that remembers this epoch as the running one (look) must find that it is over before another can start.
     // The sender writes this flag last, perhaps later than now; the exchange keeps what the sender writes meanwhile.
     std::uint64_t *const whole = &home->flags[partitions];

@@ -96,8 +96,9 @@ void receive_request::show_route() {
     detail::store_relaxed(&home->peer_partitions, route_->peer_partitions);
     detail::store_relaxed(&home->slots, route_->slots);
     if (!flags_on_device() && delivery() == nullptr) {
-        detail::store_pointer(&home->taken, route_->taken.get());
-        detail::store_pointer(&home->landing, static_cast<char *>(route_->landing.address));
+        detail::store_pointer(&home->far, static_cast<const mpix_far_memory *>(route_->far));
+        detail::store_pointer(&home->taken, route_->taken);
+        detail::store_pointer(&home->landing, const_cast<char *>(route_->source()));
         detail::store_pointer(&home->flags, route_->flags);
     }
     if (words_->link.wire == nullptr)
@@ -204,6 +205,7 @@ bool receive_request::undo_match() {
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
     detail::store_pointer(&home->taken, static_cast<std::uint64_t *>(nullptr));
+    detail::store_pointer(&home->far, static_cast<const mpix_far_memory *>(nullptr));
     detail::store_pointer(&home->peer_clear_to_send, static_cast<std::uint64_t *>(nullptr));
     former_flags_.push_back(route_ == nullptr ? nullptr : route_->arrival);
     if (active() || delivery() != nullptr) former_routes_.push_back(route_);

@@ -25,9 +25,9 @@ namespace {
 constexpr const char *taken_back = "the peer has taken its memory back in the middle of an epoch";
 
 // How the host moves a partition of any datatype into host memory.
-template <bool Alone>
+template <bool Alone, bool Offers>
 struct plan_mover {
-    static constexpr bool alone = Alone, waited = false;
+    static constexpr bool alone = Alone, waited = false, offers = Offers;
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
     template <class Group>
@@ -68,6 +68,8 @@ void send_request::on_kernel_start() {
     ring_at_start_ = ring_taken_;
     engine_moves_ = 0;
     host_share_ = 0;
+    copied_ = 0;
+    idle_since_ = 0;
     if (device != nullptr) host_readied_.assign(static_cast<std::size_t>(op.partitions), false);
 }
 
@@ -76,9 +78,9 @@ void send_request::on_start() {
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
 
-template <bool Alone>
+template <bool Alone, bool Offers>
 int send_request::ready_here(int partition) {
-    return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
+    return detail::ready(this_thread(), partition, home, plan_mover<Alone, Offers>{*this});
 }
 
 int send_request::ready(int partition) {
@@ -86,7 +88,10 @@ int send_request::ready(int partition) {
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
     const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
-    const int code = alone_ && !exported_to_host ? ready_here<true>(partition) : ready_here<false>(partition);
+    // Where host threads play kernels, these may wait for the end of the epoch: then nobody reads the buffer any more.
+    const int code = exported_to_host ? ready_here<false, false>(partition)
+                     : alone_         ? ready_here<true, true>(partition)
+                                      : ready_here<false, true>(partition);
     if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
     return code;
 }
@@ -106,7 +111,7 @@ void send_request::attend() { progress_attend(shared_from_this()); }
 int send_request::ready_range(int low, int high, int &refused) {
     if (exported_to_host && device == nullptr && active()) {
         const std::uint64_t epoch = follow_kernels();
-        const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
+        const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false, false>{*this});
         if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
         refused = end.partition;
         return end.code;
@@ -139,20 +144,49 @@ void send_request::fail(const char *why) {
     if (engine_failure_.ok()) engine_failure_ = attempt([why] { return failure(why); });
 }
 
-// What fails here has failed before, for a caller of Pready.
-void send_request::write_into_peer(int partition) {
+// Whether that has worked.
+bool send_request::write_into_peer(int partition) {
     const int error = write_in_place(*this, *route_, partition);
-    if (error == 0) return;
+    if (error == 0) return true;
     if (error == ESRCH) {
         peer_ended_ = true;
         report_end_of(peer_world());  // there may be no other sign of its end: later epochs fail by this
     }
     const char *const from = op.buffer + static_cast<std::uint64_t>(partition) * partition_bytes;
     if (error == EFAULT && !transport::can_be_read(from, partition_bytes))
-        return fail(
-            failure(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error))));
-    fail(failure(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
-                        std::strerror(error))));
+        fail(failure(
+            format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error))));
+    else
+        fail(failure(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
+                            std::strerror(error))));
+    return false;
+}
+
+// In a single copy, whether all partitions have been copied. `writes`: this side writes what the receiver does not read.
+// `engine` is held, and all partitions are ready.
+bool send_request::all_copied(bool writes) {
+    if (route_ == nullptr || !route_->in_place() || null_peer() || !engine_failure_.ok()) return true;
+    // A receiver that waits comes sooner, and reads in less time than it takes to write.
+    constexpr std::uint64_t patience_ns = 20000;
+    for (; copied_ < static_cast<std::uint64_t>(op.partitions); ++copied_) {
+        std::uint64_t *const taken = &route_->taken()[copied_];
+        const std::uint64_t state = detail::load_acquire_gpu(taken);  // pairs: F1
+        if (state >= 2 * epoch_ - 1) {
+            idle_since_ = 0;
+            if (state >= 2 * epoch_) continue;
+            return false;
+        }
+        if (!writes) return false;
+        const std::uint64_t now = detail::now_ns();
+        if (idle_since_ == 0) idle_since_ = now;
+        if (now - idle_since_ < patience_ns ||
+            !detail::cas_acq_rel_gpu(taken, 2 * epoch_ - 2, 2 * epoch_ - 1))  // pairs: F2
+            return false;
+        const bool written = write_into_peer(static_cast<int>(copied_));
+        detail::store_release_gpu(taken, written ? 2 * epoch_ : 2 * epoch_ - 2);  // pairs: F1
+        if (!written) return true;
+    }
+    return true;
 }
 
 // Makes room for one more move, so that a later step needs no memory.
@@ -198,11 +232,13 @@ void send_request::carry_out(move m) {
     const int partition = m.partition;  // start_copy alone moves others with it
     if (refusal_ == refused_not && !null_peer()) {
         const mover by = route_->how.engine;
-        if (by == mover::cpu)
-            plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, route_->landing_of(epoch_));
-        else if (by == mover::system)
-            write_into_peer(partition);
-        else if (by == mover::network)
+        if (by == mover::cpu) {
+            plan_mover<false, false>{*this}(this_thread(), nullptr, {}, partition, route_->landing_of(epoch_));
+        } else if (by == mover::system) {
+            // As in store_by_host.
+            if (exported_to_host && write_into_peer(partition))
+                detail::store_relaxed(&route_->taken()[partition], 2 * epoch_);
+        } else if (by == mover::network)
             m.transfer = start_put(*this, *route_, partition, epoch_);
         else if (auto bad = start_copy(*this, *route_, partition, m.partitions, epoch_, m.transfer); !bad.ok())
             fail(bad);
@@ -379,7 +415,8 @@ bool send_request::done() {
     // last of them marks the epoch ready only after all deferrals are known.
     if (device == nullptr && !exported_to_host && !null_peer()) {
         const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
-        if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
+        const bool copied = all && detail::load_pointer(&home->far) == nullptr;
+        if (detail::load_relaxed(&home->defer_epoch) != epoch_ && (copied || !all)) return all;
     }
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     try_advance();
@@ -388,7 +425,7 @@ bool send_request::done() {
     if (told && null_peer()) return true;  // ready, and nowhere to go
     const std::lock_guard lock(engine);
     if (!told && quiet_look_due()) look_for_quiet_end();
-    return complete();
+    return complete() && all_copied(true);
 }
 
 // The last caller of pready has stored told_epoch after whatever it told others, and after the ring entries; so this

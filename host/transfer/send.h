@@ -61,7 +61,7 @@ protected:
     void status_of(MPI_Status *) const override {}
 
 private:
-    template <bool Alone>
+    template <bool Alone, bool Offers>
     int ready_here(int partition);
     [[gnu::cold]] int ready_with_kernels(int partition);
     [[gnu::cold]] void attend();
@@ -88,7 +88,8 @@ private:
     int most_in_one_move() const;
     void start_moves(std::vector<int> &ready, bool for_host);
     void carry_out(move m);
-    void write_into_peer(int partition);
+    bool write_into_peer(int partition);
+    bool all_copied(bool writes);
     bool by_rget() const { return route_ != nullptr && route_->by_rget(); }
     void look_for_answers();
     bool nobody_reads(std::uint64_t partition);
@@ -132,6 +133,9 @@ private:
     std::uint64_t engine_moves_ = 0;                  // in this epoch
     std::uint64_t deferred_ = 0;                      // partitions that the engine has taken over, in all epochs
     std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
+    // In a single copy: how many of the first partitions are known to have been copied, and since when nobody copies the
+    // next one, as far as is known (now_ns); 0: somebody did.
+    std::uint64_t copied_ = 0, idle_since_ = 0;
     status engine_failure_;
 };
 

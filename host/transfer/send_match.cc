@@ -90,7 +90,10 @@ void send_request::fill_in_home() {
     detail::store_pointer(&home->peer_complete, &static_cast<mpix_words *>(route_->peer_words.address)->complete);
     if (route_->arrival.device == transport::on_host)
         detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(route_->arrival.address));
-    if (first) detail::store_pointer(&home->far, static_cast<const mpix_far_memory *>(route_->far));
+    if (first) {
+        if (route_->in_place()) detail::store_pointer(&home->taken, route_->taken());
+        detail::store_pointer(&home->far, static_cast<const mpix_far_memory *>(route_->far));
+    }
     // Written last: home's fields are read without locks after clear-to-send, which the receiver gives after our
     // CONNECT.
     if (route_->how.by_caller) detail::store_pointer(&home->landing, static_cast<char *>(route_->landing.address));
@@ -145,7 +148,7 @@ void send_request::peer_ended() {
     follow_kernels_locked();
     if (!active()) return;
     if (may_end_quietly()) look_for_quiet_end();
-    if (complete()) return;
+    if (complete() && all_copied(false)) return;
     peer_ended_ = true;
     refusal_ = refused_path;
     detail::store_release(&words->clear_to_send, clear_to_discard);  // pairs: C2

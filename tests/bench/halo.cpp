@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a halo exchange costs on the host, by each transfer: packed into partitions, by a derived datatype, and packed
-// into plain persistent messages of the MPI library. The same fields in one run, by turns.
+// into plain persistent messages of the MPI library; and by hand, by MPI_Isend of a derived datatype to each neighbour. The
+// same fields in one run, by turns.
 //
 //   halo [--cells N] [--rounds N] [--csv FILE]
 #include <mpi.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -35,20 +40,134 @@ struct transfer {
 constexpr transfer transfers[] = {
     {"packed", halo::transfer::packed}, {"datatype", halo::transfer::datatype}, {"plain", halo::transfer::plain}};
 
+// How many boxes there are along each axis.
+std::array<int, 3> shape_of(int ranks) {
+    std::array<int, 3> boxes{};
+    MPI_Dims_create(ranks, 3, boxes.data());
+    return {boxes[2], boxes[1], boxes[0]};
+}
+
+// What a program writes that has MPI alone: each field's cells to each neighbour, itself too, by a message.
+class by_hand {
+public:
+    by_hand(const halo::grid &g, std::vector<halo::array<double>> &fields, const halo::radius &r) {
+        const auto number = [](const std::array<int, 3> &d) {
+            return static_cast<std::size_t>(halo::direction_number(d[0], d[1], d[2]));
+        };
+        const std::array<int, 3> boxes = shape_of(g.ranks());
+        const int dims[] = {boxes[2], boxes[1], boxes[0]}, periods[] = {1, 1, 1};  // MPI counts the last axis fastest
+        MPI_Cart_create(MPI_COMM_WORLD, 3, dims, periods, 0, &cart_);
+        int here[3], rank = 0;
+        MPI_Comm_rank(cart_, &rank);
+        MPI_Cart_coords(cart_, rank, 3, here);
+        for (int dz = -1; dz <= 1; ++dz)
+            for (int dy = -1; dy <= 1; ++dy)
+                for (int dx = -1; dx <= 1; ++dx)
+                    if (const std::array<int, 3> d{dx, dy, dz}; r.cells[number(d)] != 0)
+                        add(g.local().size(), d, r.cells[number(d)], here);
+        for (const halo::field f : fields) fields_.push_back(f.data);
+        requests_.resize(2 * messages_.size() * fields_.size());
+    }
+    ~by_hand() {
+        for (message &m : messages_) {
+            MPI_Type_free(&m.out);
+            MPI_Type_free(&m.in);
+        }
+        MPI_Comm_free(&cart_);
+    }
+    by_hand(const by_hand &) = delete;
+    by_hand &operator=(const by_hand &) = delete;
+
+    void exchange() {
+        std::size_t n = 0;
+        int tag = 0;
+        for (void *const f : fields_)
+            for (const message &m : messages_) MPI_Irecv(f, 1, m.in, m.from, tag++, cart_, &requests_[n++]);
+        tag = 0;
+        for (void *const f : fields_)
+            for (const message &m : messages_) MPI_Isend(f, 1, m.out, m.to, tag++, cart_, &requests_[n++]);
+        MPI_Waitall(static_cast<int>(n), requests_.data(), MPI_STATUSES_IGNORE);
+    }
+
+private:
+    // The ghost cells in one direction, and the cells of which the neighbour on the other side has ghost cells there.
+    struct message {
+        MPI_Datatype out, in;
+        int to, from;
+    };
+
+    // All radii of a field are alike, so its arrays have as many ghost cells on each side.
+    void add(const halo::index3 &box, const std::array<int, 3> &d, int depth, const int *here) {
+        int sizes[3], part[3], out[3], in[3], to[3], from[3];
+        for (int a = 0; a < 3; ++a) {
+            const int m = 2 - a, n = static_cast<int>(box[static_cast<std::size_t>(a)]),
+                      step = d[static_cast<std::size_t>(a)];
+            sizes[m] = n + 2 * depth;
+            part[m] = step == 0 ? n : depth;
+            out[m] = step > 0 ? n : depth;
+            in[m] = step > 0 ? 0 : step < 0 ? n + depth : depth;
+            to[m] = here[m] + step;
+            from[m] = here[m] - step;
+        }
+        message made{};
+        MPI_Type_create_subarray(3, sizes, part, out, MPI_ORDER_C, MPI_DOUBLE, &made.out);
+        MPI_Type_create_subarray(3, sizes, part, in, MPI_ORDER_C, MPI_DOUBLE, &made.in);
+        MPI_Type_commit(&made.out);
+        MPI_Type_commit(&made.in);
+        MPI_Cart_rank(cart_, to, &made.to);
+        MPI_Cart_rank(cart_, from, &made.from);
+        messages_.push_back(made);
+    }
+
+    MPI_Comm cart_ = MPI_COMM_NULL;
+    std::vector<message> messages_;
+    std::vector<void *> fields_;
+    std::vector<MPI_Request> requests_;
+};
+
 // The seconds of one exchange, of the slowest rank.
-double time_of(halo::exchange &x, int exchanges) {
+template <class Exchange>
+double time_of(const Exchange &exchange, int exchanges) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
-    for (int i = 0; i < exchanges; ++i) {
-        x.start();
-        x.finish();
-    }
+    for (int i = 0; i < exchanges; ++i) exchange();
     double mine = (MPI_Wtime() - begin) / exchanges, slowest = 0;
     MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return slowest;
 }
 
-// Microseconds by each transfer.
+// All ways leave the same bytes in the fields.
+void check_alike(const halo::grid &g, std::vector<halo::array<double>> &arrays,
+                 const std::vector<std::function<void()>> &ways) {
+    std::vector<std::vector<double>> first;
+    for (const auto &way : ways) {
+        std::vector<std::vector<double>> now;
+        for (const halo::field f : arrays) {
+            double *const at = static_cast<double *>(f.data);
+            const std::size_t n = halo::field_bytes(g, f) / sizeof(double);
+            std::fill(at, at + n, -1.0);
+        }
+        std::mt19937_64 random(static_cast<std::uint64_t>(g.rank()));
+        for (halo::array<double> &u : arrays) {
+            const halo::box b = g.local();
+            for (auto z = b.lo[2]; z < b.hi[2]; ++z)
+                for (auto y = b.lo[1]; y < b.hi[1]; ++y)
+                    for (auto x = b.lo[0]; x < b.hi[0]; ++x) u(x, y, z) = static_cast<double>(random() >> 12);
+        }
+        way();
+        for (const halo::field f : arrays) {
+            const double *const at = static_cast<double *>(f.data);
+            now.emplace_back(at, at + halo::field_bytes(g, f) / sizeof(double));
+        }
+        if (first.empty()) first = now;
+        if (now != first) {
+            std::fprintf(stderr, "bench.halo: two ways do not leave the same values\n");
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+    }
+}
+
+// Microseconds by each transfer, and by hand.
 std::vector<double> measure(const halo::grid &g, const sample &s, int rounds) {
     std::vector<halo::array<double>> arrays;
     for (int f = 0; f < s.fields; ++f) arrays.emplace_back(g, s.radius);
@@ -57,13 +176,22 @@ std::vector<double> measure(const halo::grid &g, const sample &s, int rounds) {
         std::vector<halo::field> fields(arrays.begin(), arrays.end());
         exchanges.emplace_back(g, fields, halo::exchange_options{.transfer = t.how});
     }
+    by_hand hand(g, arrays, s.radius);
+    std::vector<std::function<void()>> ways;
+    for (halo::exchange &x : exchanges)
+        ways.emplace_back([&x] {
+            x.start();
+            x.finish();
+        });
+    ways.emplace_back([&hand] { hand.exchange(); });
+    check_alike(g, arrays, ways);
     // About 20 ms for each measurement; the same number on all ranks.
-    double first = time_of(exchanges[0], 3);
+    double first = time_of(ways[0], 3);
     MPI_Bcast(&first, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     const int count = std::max(3, static_cast<int>(0.02 / first));
-    std::vector<std::vector<double>> all(std::size(transfers));
+    std::vector<std::vector<double>> all(ways.size());
     for (int round = 0; round < rounds; ++round)
-        for (std::size_t t = 0; t < exchanges.size(); ++t) all[t].push_back(1e6 * time_of(exchanges[t], count));
+        for (std::size_t w = 0; w < ways.size(); ++w) all[w].push_back(1e6 * time_of(ways[w], count));
     std::vector<double> medians;
     for (const std::vector<double> &times : all) medians.push_back(bench::median(times));
     return medians;
@@ -81,24 +209,29 @@ void run(const std::vector<int> &sizes, int rounds, const char *csv_name) {
         csv.emplace(csv_name);
         if (csv->get() != nullptr)
             std::fprintf(csv->get(),
-                         "# %s, %s, Linux %s, load %s, %s\nranks,cells,exchange,packed us,datatype us,plain us\n",
+                         "# %s, %s, Linux %s, load %s, %s\nranks,cells,exchange,packed us,datatype us,plain us,isend us\n",
                          bench::cpu_model().c_str(), bench::library_name().c_str(), bench::kernel_release().c_str(),
                          bench::load().c_str(), bench::today().c_str());
         if (csv->text() != nullptr)
-            std::printf("%5s %5s  %-34s %10s %10s %10s %14s\n", "ranks", "cells", "exchange", "packed us",
-                        "datatype us", "plain us", "packed : plain");
+            std::printf("%5s %5s  %-34s %10s %11s %10s %10s\n", "ranks", "cells", "exchange", "packed us",
+                        "datatype us", "plain us", "isend us");
     }
     for (const int n : sizes) {
-        // So many cells along each axis for each rank, in a row of ranks.
-        const halo::grid g(MPI_COMM_WORLD, {n, n, std::int64_t{n} * ranks}, {.periodic = {true, true, true}});
+        // So many cells along each axis for each rank.
+        const std::array<int, 3> boxes = shape_of(ranks);
+        const auto cells = [n](int along) { return std::int64_t{n} * along; };
+        const halo::grid g(MPI_COMM_WORLD, {cells(boxes[0]), cells(boxes[1]), cells(boxes[2])},
+                           {.periodic = {true, true, true}});
+        if (g.local().size() != halo::index3{n, n, n}) continue;  // such a domain is cut in another way
         for (const sample &s : samples) {
             const std::vector<double> us = measure(g, s, rounds);
             if (rank != 0) continue;
             if (csv->get() != nullptr)
-                std::fprintf(csv->get(), "%d,%d,\"%s\",%.2f,%.2f,%.2f\n", ranks, n, s.name, us[0], us[1], us[2]);
+                std::fprintf(csv->get(), "%d,%d,\"%s\",%.2f,%.2f,%.2f,%.2f\n", ranks, n, s.name, us[0], us[1],
+                             us[2], us[3]);
             if (csv->text() != nullptr)
-                std::printf("%5d %5d  %-34s %10.2f %10.2f %10.2f %14.2f\n", ranks, n, s.name, us[0], us[1], us[2],
-                            us[0] / us[2]);
+                std::printf("%5d %5d  %-34s %10.2f %11.2f %10.2f %10.2f\n", ranks, n, s.name, us[0], us[1], us[2],
+                            us[3]);
         }
     }
 }

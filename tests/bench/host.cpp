@@ -36,6 +36,7 @@ struct options {
     int threads = 1, repeats = 9;
     double seconds = 0.02;  // of one repeat, about
     int partitions = 0;     // 0: all of the list
+    bool touch = false;
     std::int64_t bytes = 0;
     const char *ways = nullptr;  // null: all
     const char *csv = nullptr;
@@ -187,10 +188,23 @@ private:
 
 // ---- threads that mark partitions ready ----------------------------------------------------------------
 
-// Thread t of n takes partitions t, t + n, ... Gives the time that the slowest thread spent.
+// Writes to each cache line of a partition what is there, as a program writes what it has computed.
+void write_lines(volatile char *at, std::int64_t bytes) {
+    for (std::int64_t i = 0; i < bytes; i += 64) at[i] = at[i];
+}
+// Reads them.
+void read_lines(const std::vector<char> &all) {
+    char sum = 0;
+    for (std::size_t i = 0; i < all.size(); i += 64) sum = static_cast<char>(sum + all[i]);
+    [[maybe_unused]] volatile const char used = sum;
+}
+
+// Thread t of n takes partitions t, t + n, ... Gives the time that the slowest thread spent. `touched`: the partitions, of
+// that size each, which are written to first; null: they are not.
 class team {
 public:
-    explicit team(int threads) : gate_(threads), spent_(static_cast<std::size_t>(threads)) {
+    team(int threads, char *touched, std::int64_t bytes)
+        : gate_(threads), spent_(static_cast<std::size_t>(threads)), touched_(touched), bytes_(bytes) {
         for (int t = 1; t < threads; ++t)
             others_.emplace_back([this, t] {
                 for (;;) {
@@ -220,12 +234,17 @@ private:
     void work(int t) {
         const auto start = wall::now();
         const int step = static_cast<int>(spent_.size());
-        for (int p = t; p < partitions_; p += step) way_->ready(p);
+        for (int p = t; p < partitions_; p += step) {
+            if (touched_ != nullptr) write_lines(touched_ + p * bytes_, bytes_);
+            way_->ready(p);
+        }
         spent_[static_cast<std::size_t>(t)] = ns_since(start);
     }
     std::barrier<> gate_;
     std::vector<double> spent_;
     std::vector<std::thread> others_;
+    char *const touched_;
+    const std::int64_t bytes_;
     way *way_ = nullptr;
     int partitions_ = 0;
 };
@@ -249,8 +268,9 @@ double quantile(std::vector<double> v, double part) {
 // One way, and what its repeats took.
 class contender {
 public:
-    contender(way &w, const shape &s, team &threads, std::vector<char> &out, std::vector<char> &in, int rank)
-        : way_(w), shape_(s), threads_(threads), out_(out), in_(in), rank_(rank) {
+    contender(way &w, const shape &s, team &threads, std::vector<char> &out, std::vector<char> &in, int rank,
+              bool touch)
+        : way_(w), shape_(s), threads_(threads), out_(out), in_(in), rank_(rank), touch_(touch) {
         w.make(s, out.data(), in.data(), 1 - rank);
         checked(1);
     }
@@ -298,6 +318,7 @@ private:
             arrived_ += ns_since(start);
         }
         way_.wait();
+        if (touch_) read_lines(in_);
     }
     void checked(unsigned key) {
         fill(out_, key + static_cast<unsigned>(rank_));
@@ -313,6 +334,7 @@ private:
     team &threads_;
     std::vector<char> &out_, &in_;
     const int rank_;
+    const bool touch_;
     int count_ = 1;
     double ready_ = 0, arrived_ = 0;
     std::vector<double> times_, readies_, arrivals_;
@@ -325,9 +347,9 @@ struct measured {
 
 measured measure(const std::vector<way *> &ways, const shape &s, const options &o, int rank, bench::line_clock &line) {
     std::vector<char> out(s.total()), in(s.total());
-    team threads(o.threads);
+    team threads(o.threads, o.touch ? out.data() : nullptr, s.bytes);
     std::vector<contender> all;
-    for (way *w : ways) all.emplace_back(*w, s, threads, out, in, rank);
+    for (way *w : ways) all.emplace_back(*w, s, threads, out, in, rank, o.touch);
     for (contender &c : all) c.choose_count(o.seconds);
     std::vector<double> lines;
     for (int r = 0; r < o.repeats; ++r) {
@@ -341,7 +363,7 @@ measured measure(const std::vector<way *> &ways, const shape &s, const options &
 bool parse(int argc, char **argv, options &o) {
     bench::command_line line("mpirun -n 2 ",
                              "[--partitions N] [--bytes N] [--threads N] [--repeats N] [--seconds S]\n"
-                             "           [--ways mpix,library,messages,isend] [--csv FILE|-]");
+                             "           [--touch] [--ways mpix,library,messages,isend] [--csv FILE|-]");
     line.value("threads", o.threads);
     line.value("repeats", o.repeats);
     line.value("seconds", o.seconds);
@@ -349,6 +371,7 @@ bool parse(int argc, char **argv, options &o) {
     line.value("bytes", o.bytes);
     line.value("ways", o.ways);
     line.value("csv", o.csv);
+    line.with("touch", o.touch);
     return line.read(argc, argv, [&o] {
         return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && o.partitions >= 0 && o.bytes >= 0;
     });

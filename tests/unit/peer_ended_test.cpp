@@ -36,7 +36,8 @@ struct peer_process {
         static_cast<char *>(mmap(nullptr, message, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     process_table::neighbour itself{};
     pid_t pid;
-    transport::region shared;
+    transport::region words, arrival;
+    transport::wire_region arrival_there{};
     peer_process() {
         itself.own = transport::probe_of_this_process();
         itself.world_rank = 1;
@@ -46,8 +47,10 @@ struct peer_process {
             for (;;) pause();
         }
         itself.own.pid = pid;
-        REQUIRE(transport::node_memory().allocate(message, transport::on_host, shared).ok());
-        REQUIRE(transport::node_memory().describe(shared, itself.inbox).ok());
+        REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words).ok());
+        REQUIRE(transport::node_memory().describe(words, itself.inbox).ok());
+        REQUIRE(transport::node_memory().allocate(bytes_with_taken(partitions), transport::on_host, arrival).ok());
+        REQUIRE(transport::node_memory().describe(arrival, arrival_there).ok());
     }
     void end() {
         kill(pid, SIGKILL);
@@ -110,7 +113,7 @@ TEST_CASE("all epochs end once a single copy has met the end of the peer's proce
     const auto receive = make<receive_request>(received, 2);
 
     accept_body accept{
-        .partitions = 1, .bytes = message, .slots = 1, .words = peer.itself.inbox, .arrival = peer.itself.inbox};
+        .partitions = 1, .bytes = message, .slots = 1, .words = peer.itself.inbox, .arrival = peer.arrival_there};
     accept.flags.set(accept_flag::in_place);
     transport::describe_buffer(peer.buffer, message, accept.landing);
     const control_packet packet = encode_control({.from = 5, .to = send->number, .body = accept});

@@ -49,14 +49,24 @@ int copy_all(copy_call copy, std::int64_t pid, std::uint64_t there, void *here, 
     return 0;
 }
 
-// The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes. The number
-// of a process that has ended may be another's already.
+// The number of a process that has ended may be another's already.
+bool has_ended(const peer_memory &memory) {
+    pollfd ended{memory.alive, POLLIN, 0};
+    return memory.alive >= 0 && poll(&ended, 1, 0) > 0;
+}
+
+// The thread that calls does the copy, inside of the system: so the bytes are ahead of what it publishes next, and behind
+// what it has acquired.
 int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
     const auto &memory = *static_cast<const peer_memory *>(self);
-    pollfd ended{memory.alive, POLLIN, 0};
-    if (memory.alive >= 0 && poll(&ended, 1, 0) > 0) return ESRCH;
+    if (has_ended(memory)) return ESRCH;
     return copy_all(process_vm_writev, memory.pid, reinterpret_cast<std::uintptr_t>(to), const_cast<void *>(from),
                     bytes);
+}
+int read_there(const mpix_far_memory *self, void *to, const char *from, std::uint64_t bytes) {
+    const auto &memory = *static_cast<const peer_memory *>(self);
+    if (has_ended(memory)) return ESRCH;
+    return copy_all(process_vm_readv, memory.pid, reinterpret_cast<std::uintptr_t>(from), to, bytes);
 }
 
 status refused(const char *call, int error) { return failure(std::string(call) + ": " + std::strerror(error)); }
@@ -102,6 +112,7 @@ status reach_memory(const memory_probe &theirs, peer_memory &out) {
     if (const int bad = copy_all(process_vm_readv, theirs.pid, echo, &seen.echo, sizeof seen.echo); bad != 0)
         return give_up(refused("process_vm_readv", bad));
     if (seen.echo != theirs.nonce[0]) return give_up(failure("what process_vm_writev has written is not there"));
+    out.read = read_there;
     out.write = write_there;
     return {};
 }
@@ -115,7 +126,7 @@ status reach_files(const peer_memory &theirs) {
     return {};
 }
 
-bool others_may_write(void *buffer, std::uint64_t bytes) {
+bool others_reach(void *buffer, std::uint64_t bytes) {
     for (char *const at : {static_cast<char *>(buffer), static_cast<char *>(buffer) + bytes - 1}) {
         char byte;
         if (copy_all(process_vm_readv, getpid(), reinterpret_cast<std::uintptr_t>(at), &byte, 1) != 0) return false;
@@ -149,7 +160,7 @@ status attach_buffer(const wire_region &wire, region &out) {
     std::uint64_t address = 0;
     std::memcpy(&address, wire.address, sizeof address);
     if (wire.transport != id_shm || wire.device != on_host || address == 0 || address + wire.bytes < address)
-        return failure("malformed description of a receive buffer");
+        return failure("malformed description of a buffer");
     out = {};
     out.address = reinterpret_cast<void *>(address);
     out.bytes = wire.bytes;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 13u
+#define MPIX_ABI_VERSION 14u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_NEVER (~0ull)                // of a receive: nothing will ever come, see mpix_words
@@ -98,9 +98,10 @@ struct mpix_layouts {
 };
 #define MPIX_FLAGS_WITH_LAYOUTS 1ull  // in mpix_prequest.flags of a send
 
-// Another process's own memory, which only the host writes to, by a call.
+// Another process's own memory, which only the host reads and writes, by a call: 0, or an errno.
 struct mpix_far_memory {
-    int (*write)(const struct mpix_far_memory *self, char *to, const void *from, uint64_t bytes);  // 0, or an errno
+    int (*read)(const struct mpix_far_memory *self, void *to, const char *from, uint64_t bytes);
+    int (*write)(const struct mpix_far_memory *self, char *to, const void *from, uint64_t bytes);
 };
 
 // An opaque handle, MPIX_Prequest, is the address of the structure below, with bits in its low end. The lowest says
@@ -139,15 +140,17 @@ struct mpix_prequest {
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
     char *landing;             // where the message lies or goes; null: user's buffer (receive), or nothing
-                               // this executor can store to (send); with `far`, an address there
+                               // this executor can store to (send); with `far`, the other side's buffer, an
+                               // address there
     uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message. Of a send,
                                // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So a thread that
                                // has read this field without ordering knows whether to read that one.
     uint64_t *peer_complete;   // send: the receiver's words.complete
     uint64_t slots;            // epochs the landing holds side by side: 1, or a power of two up to 128
     uint64_t peer_partitions;  // receive: the sender's number of partitions
-    uint64_t *taken;           // receive with a landing or an inline buffer, per sender partition: 2*epoch once it
-                               // was copied out to the user's buffer, 2*epoch - 1 while a thread is copying
+    uint64_t *taken;           // receive with a landing or an inline buffer, or either side with `far`, per sender
+                               // partition: 2*epoch once it was copied to the user's buffer, 2*epoch - 1 while a
+                               // thread, with `far` of either process, is copying
                                // (of an inline buffer: waiting or copying, or done, which the flag says; there it
                                // always lies behind the flags, where kernels find it without this field)
     const struct mpix_layouts *layouts;  // null: both sides are one piece
@@ -201,8 +204,8 @@ struct mpix_prequest {
     uint64_t inactive_since;  // receive, the host's own: when it was last made inactive (now_ns), and by which thread
     uint64_t inactive_by;
 
-    // Send, only the host's own, written before `landing`, which then is the receiver's buffer in its own memory. Else
-    // null.
+    // Only the host's own, written before `landing`, which then is the other side's buffer in its own memory: either
+    // process copies from buffer to buffer. Else null.
     const struct mpix_far_memory *far;
 
     // Send, with MPIX_CHECK in the environment: a bit for each byte that a share has contributed in this epoch; each

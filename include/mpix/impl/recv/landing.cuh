@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies the sender's partitions out of a receive's landing, for receives whose user buffer the sender does not reach.
+// Copies the sender's partitions out of a receive's landing, for receives whose user buffer the sender does not reach; or
+// out of the send buffer, in the sender's own memory (`far`).
 #ifndef MPIX_IMPL_RECV_LANDING_CUH
 #define MPIX_IMPL_RECV_LANDING_CUH
 
@@ -39,8 +40,24 @@ struct library_taker : group_taker {
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
 };
 
-// Copies sender partition i out of the landing, if its flag is set and no other group has copied it, or is copying it.
-// `epoch` counts for the leader only.
+// Copies a sender's partition to the user's buffer. False: the system does not let us read the sender's memory.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group, class Taker>
+MPIX_FN bool copy_out(const Group &group, mpix_prequest *r, uint64_t offset, const char *from, uint64_t bytes,
+                      const Taker &copy) {
+#if !MPIX_ON_GPU
+    if (const mpix_far_memory *const far = load_pointer(&r->far); far != nullptr)
+        return broadcast_bool(group, group.thread_rank() == 0 && far->read(far, r->buffer + offset, from, bytes) == 0);
+#endif
+    copy(group, r, offset, from, bytes);
+    group.sync();  // all members' parts are in place before the leader says so
+    return true;
+}
+
+// Copies sender partition i out of the landing, if its flag is set and nobody else has copied it, or is copying it.
+// `epoch` counts for the leader only. What cannot be read stays the sender's to write; its Wait says why that fails.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -58,9 +75,9 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
     const char *from = load_pointer(&r->landing);
     if (const uint64_t slots = load_relaxed(&r->slots); slots > 1)
         from += static_cast<uint64_t>(broadcast_code(group, static_cast<int>(slot_of(epoch, slots)))) * total;
-    copy(group, r, i * bytes, from + i * bytes, bytes);
-    group.sync();                                     // all members' parts are in place before the leader says so
-    if (leader) store_release_gpu(taken, 2 * epoch);  // pairs with load_acquire_gpu in taken_all; pairs: F1
+    const bool copied = copy_out(group, r, i * bytes, from + i * bytes, bytes, copy);
+    // pairs with load_acquire_gpu in taken_all; pairs: F1
+    if (leader) store_release_gpu(taken, copied ? 2 * epoch : 2 * epoch - 2);
 }
 
 MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
@@ -69,7 +86,7 @@ MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
     return true;
 }
 
-// Copies the bytes of partition j, whose flags are all set, to the user's buffer. False: another group is still copying
+// Copies the bytes of partition j, whose flags are all set, to the user's buffer. False: somebody else is still copying
 // a part of it.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
