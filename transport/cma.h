@@ -8,6 +8,7 @@
 
 #include <mpix/detail/abi.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "transport/transport.h"
@@ -26,7 +27,14 @@ memory_probe probe_of_this_process();
 struct peer_memory final : mpix_far_memory {
     std::int64_t pid = 0;
     int alive = -1;  // readable once that process has ended; or -1
+    // What copies take, in nanoseconds for a MiB: about the least of the last ones, since a thread may be suspended during
+    // one. 0: there was none. Kept by `read` and `write`; accessed atomically, and orders nothing.
+    mutable std::uint64_t read_cost = 0, write_cost = 0;
 };
+constexpr std::uint64_t next_copy_cost(std::uint64_t before, std::uint64_t bytes, std::uint64_t ns) {
+    const std::uint64_t now = std::max<std::uint64_t>((ns << 20) / bytes, 1);
+    return before == 0 ? now : std::min(now, before + before / 8 + 1);
+}
 
 // Reads there, so that it is the right process, and writes there. Fails if that cannot be done.
 status reach_memory(const memory_probe &theirs, peer_memory &out);

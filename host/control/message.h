@@ -110,9 +110,9 @@ static_assert(sizeof(offer_body) == 744);
 enum class accept_flag : std::uint32_t {
     in_chunks = 1,      // the message travels in chunks, each with its flag (chunks.h)
     inline_buffer = 2,  // one lies behind the arrival flags (inline_drain.h)
-    in_place = 4,       // the landing is the receive buffer, in the receiver's own memory, to which either process copies;
-                        // the words that say who copies what lie behind the arrival flags
-    rget = 8,           // kernels will read the send buffer; RTS words lie behind the arrival flags
+    in_place = 4,  // the landing is the receive buffer, in the receiver's own memory, to which either process copies;
+                   // the words that say who copies what lie behind the arrival flags
+    rget = 8,      // kernels will read the send buffer; RTS words lie behind the arrival flags
     last = rget
 };
 

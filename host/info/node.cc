@@ -86,7 +86,8 @@ std::vector<ability> node_abilities() {
     all.push_back({"shm", "processes map each other's memory", no_shm});
     status no_copy = memory.no_single_copy;
     if (!no_copy.ok()) no_copy = failure(no_copy.message() + ptrace_scope());
-    all.push_back({"single_copy", "processes copy from and to each other's memory (process_vm_readv, process_vm_writev)", no_copy});
+    all.push_back({"single_copy",
+                   "processes copy from and to each other's memory (process_vm_readv, process_vm_writev)", no_copy});
     all.push_back(dev_shm());
     all.push_back(locked_memory());
     add_gpus(all);

@@ -11,7 +11,7 @@ namespace mpix {
 
 struct siblings_memory {
     status no_shared_memory;  // the transport shm
-    status no_single_copy;    // process_vm_writev
+    status no_single_copy;    // process_vm_readv, process_vm_writev
 };
 // Before this process has threads, and before it uses MPI.
 siblings_memory try_siblings();

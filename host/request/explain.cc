@@ -89,7 +89,7 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
         case mover::kernel:
             return format("{}moved into {} by a kernel of the library, which knows where the gaps are", what, to);
         case mover::system:
-            return "copied into the receive buffer by the system, in either process";
+            return "copied into the receive buffer by the system, for either process";
         case mover::cpu:
             break;
     }
@@ -139,9 +139,11 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     const std::string engine = engine_moves(how, pair);
     if (how.by_caller && how.engine == mover::system) {
         out.line(
-            "  MPI_Pready: the receiver has the system read the partition out of the send buffer; what nobody reads, "
-            "MPI_Wait or MPI_Test of the send writes");
-        out.line("  host threads' pready: the caller has the system write it into the receive buffer");
+            "  MPI_Pready, or host threads' pready: the caller has the system write the partition into the receive "
+            "buffer");
+        out.line(
+            "  or MPI_Pready leaves it to the receiver, which has the system read it: what takes less time, as "
+            "measured");
         out.line("  ready before the receiver is: the progress engine does the same, later");
     } else if (how.by_caller) {
         out.line(format("  MPI_Pready, or host threads' pready: the caller {} into the receiver's landing",
@@ -197,9 +199,7 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (kind.by_puts)
         return out.line("  landing: the receive buffer itself, which the network puts to: nothing is copied out");
     if (kind.in_place)
-        return out.line(
-            "  landing: the receive buffer itself; it is read out of the send buffer by whoever asks, or the sender "
-            "writes it");
+        return out.line("  landing: the receive buffer itself, to which the system copies, for either process");
     if (!kind.forwarded.empty()) {
         out.line("  landing: GPU memory of the library's, which the sender maps: " + kind.forwarded);
         return out.line(format("  forwarded into the receive buffer{} by the progress engine, as partitions come",

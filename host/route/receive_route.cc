@@ -180,7 +180,8 @@ status land_in_host(const receive_match &match, receive_route &route) {
     if (route.slots == 2 && route.link.wire == nullptr && !to_gpu && match.first)
         route.slots = route.room.take(route.bytes, config().landing_bytes);
     if (!to_gpu) {
-        route.own_taken.reset(static_cast<std::uint64_t *>(std::calloc(taken_entries(match, route), sizeof(std::uint64_t))));
+        route.own_taken.reset(
+            static_cast<std::uint64_t *>(std::calloc(taken_entries(match, route), sizeof(std::uint64_t))));
         route.taken = route.own_taken.get();
         if (route.taken == nullptr) return no_memory();
     }
@@ -197,8 +198,9 @@ status fill_in(const receive_match &match, receive_route &route, std::unique_ptr
     if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
     if (reach_send_buffer(match, route)) {
         route.slots = 1;
-        auto bad = route.owner->allocate((route.peer_partitions + 1 + taken_entries(match, route)) * sizeof(std::uint64_t),
-                                         transport::on_host, route.arrival->region);
+        auto bad =
+            route.owner->allocate((route.peer_partitions + 1 + taken_entries(match, route)) * sizeof(std::uint64_t),
+                                  transport::on_host, route.arrival->region);
         if (bad.ok())
             route.taken = static_cast<std::uint64_t *>(route.arrival->region.address) + route.peer_partitions + 1;
         return bad;

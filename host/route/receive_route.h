@@ -78,13 +78,14 @@ struct receive_route {
     inline_buffer_layout inline_buffer;
     std::uint64_t slots = 0;
     landing_room room;
-    bool by_rget = false;       // our kernels may read the send buffer
-    std::string why_staged;     // why the network does not put into the user's buffer, in GPU memory
-    std::string why_forwarded;  // why a sender of this node does not map that buffer
-    std::string why_no_rget;    // why our kernels do not read the send buffer
+    bool by_rget = false;                         // our kernels may read the send buffer
+    std::string why_staged;                       // why the network does not put into the user's buffer, in GPU memory
+    std::string why_forwarded;                    // why a sender of this node does not map that buffer
+    std::string why_no_rget;                      // why our kernels do not read the send buffer
     const transport::peer_memory *far = nullptr;  // how the sender's own memory is read
     const char *send_buffer = nullptr;            // an address there
-    std::uint64_t *taken = nullptr;  // by sender's partition: which are copied (mpix_prequest.taken); behind the flags, or
+    std::uint64_t *taken =
+        nullptr;  // by sender's partition: which are copied (mpix_prequest.taken); behind the flags, or
     // Allocated without being touched: an empty message may have very many.
     std::unique_ptr<std::uint64_t[], void (*)(void *)> own_taken{nullptr, std::free};
 };

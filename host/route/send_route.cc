@@ -65,10 +65,11 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (by_rget && (!offered.rget.why_not.empty() || transport::by_network(m.landing.transport) ||
                     m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
         return failure("the receiver wants to read the send buffer, which was not offered");
-    const std::uint64_t flags_bytes = route.inline_buffer                 ? route.inline_buffer.all
-                                      : by_rget                           ? bytes_with_rts(partitions)
-                                      : m.flags.has(accept_flag::in_place) ? bytes_with_taken(partitions)
-                                                                          : (route.chunks.all() + 1) * sizeof(std::uint64_t);
+    const std::uint64_t flags_bytes = route.inline_buffer ? route.inline_buffer.all
+                                      : by_rget           ? bytes_with_rts(partitions)
+                                      : m.flags.has(accept_flag::in_place)
+                                          ? bytes_with_taken(partitions)
+                                          : (route.chunks.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = forwarded ? std::max(total, least_forwarded) : route.slots * total;
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
@@ -103,10 +104,11 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (auto bad = route.link.attach(m.words, user, route.peer_words); !bad.ok()) return bad;
     route.landing_at = static_cast<char *>(route.landing.address) - span.low;
     route.path = choice.taken()->name;
-    const std::string two_copies = offered.why_no_single_copy.empty()
-                                       ? "the receive buffer has gaps, or others cannot write there, or its process "
-                                         "cannot read the send buffer, or was matched with another send before"
-                                       : offered.why_no_single_copy;
+    const std::string two_copies =
+        offered.why_no_single_copy.empty()
+            ? "the receive buffer has gaps, or is not reached, or its process does not reach "
+              "the send buffer"
+            : offered.why_no_single_copy;
     const std::string no_rget = !offered.rget.why_not.empty() ? offered.rget.why_not
                                 : by_rget                     ? ""
                                                               : "the receiver does not read it, and says why";

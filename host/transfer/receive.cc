@@ -124,8 +124,7 @@ void receive_request::take_rest(bool by_progress) {
     const char *const from = route_->source() + detail::slot_of(epoch_, route_->slots) * total_bytes();
     std::uint64_t *const taken_states = route_->taken;
     // If so, nobody else can take a partition meanwhile.
-    const bool apart =
-        !route_->in_place() && !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
+    const bool apart = !route_->in_place() && !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
     const auto claim = [&](std::uint64_t &taken) {
         return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
                (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));  // pairs: F2

@@ -135,6 +135,8 @@ void receive_request::tell_clear_to_send() {
         takes_inline_ = true;
         tell(offsetof(mpix_words, inline_buffer), 1);
     }
+    if (route_ != nullptr && route_->in_place())
+        tell(offsetof(mpix_words, read_cost), detail::load_relaxed(&route_->far->read_cost));
     tell(offsetof(mpix_words, clear_to_send), epoch_);
 }
 

@@ -14,6 +14,7 @@
 #include "host/export/device_request.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/protocol/copying_side.h"
 #include "host/protocol/rget.h"
 #include "host/request/explain.h"
 #include "host/request/upcalls.h"
@@ -25,11 +26,12 @@ namespace {
 constexpr const char *taken_back = "the peer has taken its memory back in the middle of an epoch";
 
 // How the host moves a partition of any datatype into host memory.
-template <bool Alone, bool Offers>
+template <bool Alone>
 struct plan_mover {
-    static constexpr bool alone = Alone, waited = false, offers = Offers;
+    static constexpr bool alone = Alone, waited = false;
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
+    const bool offered = false;  // in a single copy, to the receiver
     template <class Group>
     [[gnu::always_inline]] void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p,
                                            char *landing) const {
@@ -75,12 +77,16 @@ void send_request::on_kernel_start() {
 
 void send_request::on_start() {
     on_kernel_start();
+    if (const auto *const far = static_cast<const transport::peer_memory *>(detail::load_pointer(&home->far)))
+        offered_ =
+            receiver_copies(epoch_, detail::load_relaxed(&words->read_cost), detail::load_relaxed(&far->write_cost));
+    started_by_ = detail::this_thread_number();
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
 
-template <bool Alone, bool Offers>
-int send_request::ready_here(int partition) {
-    return detail::ready(this_thread(), partition, home, plan_mover<Alone, Offers>{*this});
+template <bool Alone>
+int send_request::ready_here(int partition, bool offered) {
+    return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this, offered});
 }
 
 int send_request::ready(int partition) {
@@ -88,10 +94,11 @@ int send_request::ready(int partition) {
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
     const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
-    // Where host threads play kernels, these may wait for the end of the epoch: then nobody reads the buffer any more.
-    const int code = exported_to_host ? ready_here<false, false>(partition)
-                     : alone_         ? ready_here<true, true>(partition)
-                                      : ready_here<false, true>(partition);
+    // Several threads write at the same time, while one of the receiver's may wait. Where host threads play kernels, these
+    // may wait for the end of the epoch: then nobody may read the buffer any more.
+    const int code = exported_to_host ? ready_here<false>(partition, false)
+                     : alone_         ? ready_here<true>(partition, offered_)
+                              : ready_here<false>(partition, offered_ && started_by_ == detail::this_thread_number());
     if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
     return code;
 }
@@ -111,7 +118,7 @@ void send_request::attend() { progress_attend(shared_from_this()); }
 int send_request::ready_range(int low, int high, int &refused) {
     if (exported_to_host && device == nullptr && active()) {
         const std::uint64_t epoch = follow_kernels();
-        const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false, false>{*this});
+        const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
         if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
         refused = end.partition;
         return end.code;
@@ -154,8 +161,7 @@ bool send_request::write_into_peer(int partition) {
     }
     const char *const from = op.buffer + static_cast<std::uint64_t>(partition) * partition_bytes;
     if (error == EFAULT && !transport::can_be_read(from, partition_bytes))
-        fail(failure(
-            format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error))));
+        fail(failure(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error))));
     else
         fail(failure(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
                             std::strerror(error))));
@@ -233,10 +239,10 @@ void send_request::carry_out(move m) {
     if (refusal_ == refused_not && !null_peer()) {
         const mover by = route_->how.engine;
         if (by == mover::cpu) {
-            plan_mover<false, false>{*this}(this_thread(), nullptr, {}, partition, route_->landing_of(epoch_));
+            plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, route_->landing_of(epoch_));
         } else if (by == mover::system) {
             // As in store_by_host.
-            if (exported_to_host && write_into_peer(partition))
+            if ((exported_to_host || !offered_) && write_into_peer(partition))
                 detail::store_relaxed(&route_->taken()[partition], 2 * epoch_);
         } else if (by == mover::network)
             m.transfer = start_put(*this, *route_, partition, epoch_);

@@ -61,8 +61,8 @@ protected:
     void status_of(MPI_Status *) const override {}
 
 private:
-    template <bool Alone, bool Offers>
-    int ready_here(int partition);
+    template <bool Alone>
+    int ready_here(int partition, bool offered);
     [[gnu::cold]] int ready_with_kernels(int partition);
     [[gnu::cold]] void attend();
 
@@ -104,6 +104,9 @@ private:
     bool waiting_to_move() const { return !kernel_ready_.empty() || !host_ready_.empty(); }
 
     const bool alone_ = one_thread_calls();
+    // In a single copy, of this epoch: whether the receiver reads what the thread that has called Start marks ready.
+    bool offered_ = true;
+    std::uint64_t started_by_ = 0;
 
     rget_terms rget_;
     std::unique_ptr<const send_offer> offer_;  // none before it has joined the setup

@@ -208,10 +208,11 @@ void run(const std::vector<int> &sizes, int rounds, const char *csv_name) {
     if (rank == 0) {
         csv.emplace(csv_name);
         if (csv->get() != nullptr)
-            std::fprintf(csv->get(),
-                         "# %s, %s, Linux %s, load %s, %s\nranks,cells,exchange,packed us,datatype us,plain us,isend us\n",
-                         bench::cpu_model().c_str(), bench::library_name().c_str(), bench::kernel_release().c_str(),
-                         bench::load().c_str(), bench::today().c_str());
+            std::fprintf(
+                csv->get(),
+                "# %s, %s, Linux %s, load %s, %s\nranks,cells,exchange,packed us,datatype us,plain us,isend us\n",
+                bench::cpu_model().c_str(), bench::library_name().c_str(), bench::kernel_release().c_str(),
+                bench::load().c_str(), bench::today().c_str());
         if (csv->text() != nullptr)
             std::printf("%5s %5s  %-34s %10s %11s %10s %10s\n", "ranks", "cells", "exchange", "packed us",
                         "datatype us", "plain us", "isend us");
@@ -227,8 +228,8 @@ void run(const std::vector<int> &sizes, int rounds, const char *csv_name) {
             const std::vector<double> us = measure(g, s, rounds);
             if (rank != 0) continue;
             if (csv->get() != nullptr)
-                std::fprintf(csv->get(), "%d,%d,\"%s\",%.2f,%.2f,%.2f,%.2f\n", ranks, n, s.name, us[0], us[1],
-                             us[2], us[3]);
+                std::fprintf(csv->get(), "%d,%d,\"%s\",%.2f,%.2f,%.2f,%.2f\n", ranks, n, s.name, us[0], us[1], us[2],
+                             us[3]);
             if (csv->text() != nullptr)
                 std::printf("%5d %5d  %-34s %10.2f %11.2f %10.2f %10.2f\n", ranks, n, s.name, us[0], us[1], us[2],
                             us[3]);

@@ -209,6 +209,21 @@ MODELS = {
             "TAKEN_CLAIM": "two_epochs",
         },
     ),
+    "single_copy": (
+        {
+            "two_epochs": ("", False),
+            "three_partitions": ("N=3 E=1", False),
+        },
+        {
+            "MARK": "two_epochs",
+            "WAIT": "two_epochs",
+            "SENDERS_COPY": "two_epochs",
+            "SENDERS_CLAIM": "two_epochs",
+            "RECEIVERS_CLAIM": "two_epochs",
+            "GIVING_BACK": "two_epochs",
+            "LOOK": "two_epochs",
+        },
+    ),
     "work_queue": (
         {
             "each_rings": ("EACH_RINGS", True),
@@ -234,7 +249,7 @@ MODELS = {
 }
 
 # Compiling these with optimisation takes longer than it saves.
-FEW_STATES = {"epoch_handle", "taking"}
+FEW_STATES = {"epoch_handle", "single_copy", "taking"}
 
 
 class Failed(Exception):

@@ -122,6 +122,37 @@ TEST_CASE("another process's memory is written to, and what is not mapped there 
     munmap(there, 2 * page);
 }
 
+TEST_CASE("another process's memory is read, and how long that takes is kept") {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    char *const there = pages(3, page);
+    std::memset(there, 1, 3 * page);
+    REQUIRE(munmap(there + 2 * page, page) == 0);
+    idle_process other;
+    peer_memory memory;
+    if (!reached(probe_of(other), memory)) return;
+    std::memset(there, 3, 2 * page);  // not theirs
+    std::vector<char> to(3 * page, 2);
+    CHECK(memory.read(&memory, to.data() + 1, there + 5, 2 * page - 10) == 0);
+    for (std::size_t i = 0; i < to.size(); ++i) REQUIRE(to[i] == (i == 0 || i > 2 * page - 10 ? 2 : 1));
+    CHECK(memory.read_cost != 0);
+    CHECK(memory.write_cost == 0);
+    CHECK(memory.read(&memory, to.data(), there + page, 2 * page) == EFAULT);
+    CHECK(memory.read(&memory, nullptr, there, 0) == 0);
+    CHECK(memory.write(&memory, there, to.data(), page) == 0);
+    CHECK(memory.write_cost != 0);
+    other.end();
+    CHECK(memory.read(&memory, to.data(), there, 1) == ESRCH);
+    munmap(there, 2 * page);
+}
+
+TEST_CASE("what a copy takes is the least of the last ones, in nanoseconds for a MiB") {
+    CHECK(next_copy_cost(0, 1 << 18, 50) == 200);
+    CHECK(next_copy_cost(0, 1 << 18, 0) == 1);  // 0 would mean that there was none
+    CHECK(next_copy_cost(200, 1 << 20, 100) == 100);
+    CHECK(next_copy_cost(200, 1 << 20, 210) == 210);
+    CHECK(next_copy_cost(200, 1 << 20, 5000) == 226);
+}
+
 TEST_CASE("who may not is told why") {
     idle_process other;
     peer_memory memory;

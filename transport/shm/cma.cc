@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/cma.h"
 
+#include <mpix/detail/order.h>
+
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -57,16 +59,22 @@ bool has_ended(const peer_memory &memory) {
 
 // The thread that calls does the copy, inside of the system: so the bytes are ahead of what it publishes next, and behind
 // what it has acquired.
-int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
+int copy_timed(copy_call copy, const mpix_far_memory *self, const void *there, void *here, std::uint64_t bytes,
+               bool writes) {
     const auto &memory = *static_cast<const peer_memory *>(self);
     if (has_ended(memory)) return ESRCH;
-    return copy_all(process_vm_writev, memory.pid, reinterpret_cast<std::uintptr_t>(to), const_cast<void *>(from),
-                    bytes);
+    const std::uint64_t since = detail::now_ns();
+    const int error = copy_all(copy, memory.pid, reinterpret_cast<std::uintptr_t>(there), here, bytes);
+    std::uint64_t &known = writes ? memory.write_cost : memory.read_cost;
+    if (error == 0 && bytes != 0)
+        detail::store_relaxed(&known, next_copy_cost(detail::load_relaxed(&known), bytes, detail::now_ns() - since));
+    return error;
+}
+int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
+    return copy_timed(process_vm_writev, self, to, const_cast<void *>(from), bytes, true);
 }
 int read_there(const mpix_far_memory *self, void *to, const char *from, std::uint64_t bytes) {
-    const auto &memory = *static_cast<const peer_memory *>(self);
-    if (has_ended(memory)) return ESRCH;
-    return copy_all(process_vm_readv, memory.pid, reinterpret_cast<std::uintptr_t>(from), to, bytes);
+    return copy_timed(process_vm_readv, self, from, to, bytes, false);
 }
 
 status refused(const char *call, int error) { return failure(std::string(call) + ": " + std::strerror(error)); }

@@ -79,7 +79,8 @@ struct mpix_words {
     uint64_t kernel_epoch;  // last epoch that a kernel has started (the owner's kernels)
     uint64_t concluded;     // send: last epoch that needed the progress engine, or the host's Pready, and is over
                             // (owner's host)
-    uint64_t unused[6];
+    uint64_t read_cost;     // send, single copy: what the receiver's reads take (copying_side.h; written by the peer)
+    uint64_t unused[5];
 };
 
 // An entry of the ring: a caller of Pready asks the progress engine to move a partition. The lower half is the
