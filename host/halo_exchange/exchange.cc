@@ -76,12 +76,12 @@ void wait_for_messages(exchange_state &x) {
         wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
         note_all_arrivals(x);
         combine_in_order(x);
-    } else if (x.how != transfer::datatype) {
+    } else if (std::any_of(x.receives.begin(), x.receives.end(), [](const message &m) { return !m.typed(); })) {
         for (int i = 0; i < receives; ++i) {
             const int which = wait_for_any(receives, x.requests.data());
             if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
             note_arrival(x, which);
-            x.receives[which].unpack();
+            if (!x.receives[which].typed()) x.receives[which].unpack();
         }
     } else {
         wait_for_all(receives, x.requests.data());
@@ -189,18 +189,23 @@ void exchange::ready(int field) {
         x.ready[field] = true;
     }
     or_failed(x, [&] {
-        if (x.how == transfer::plain)
-            for (const message &m : x.sends) m.pack_field(field);
-        if (x.how == transfer::packed)
-            for (std::size_t i = 0; i < x.sends.size(); ++i) x.sends[i].send(field, send_requests(x)[i]);
+        for (std::size_t i = 0; i < x.sends.size(); ++i) {
+            const message &m = x.sends[i];
+            if (m.typed()) continue;
+            if (x.how == transfer::plain)
+                m.pack_field(field);
+            else
+                m.send(field, send_requests(x)[i]);
+        }
         if (!x.reversed())
             for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
 
         // The mutex orders the other fields' cells, which other threads may have written, before their message.
         const std::lock_guard lock(x.mutex);
-        if (--x.unready == 0 && x.how == transfer::datatype)
-            for (std::size_t i = 0; i < x.sends.size(); ++i) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
-        if (x.unready == 0 && x.how == transfer::plain) start_all(x.sends.size(), send_requests(x));
+        if (--x.unready != 0) return;
+        for (std::size_t i = 0; i < x.sends.size(); ++i)
+            if (x.sends[i].typed()) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
+        if (x.how == transfer::plain) start_all(x.sends.size(), send_requests(x));
     });
 }
 

@@ -2,6 +2,7 @@
 #include "host/halo_exchange/exchange_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <array>
 #include <map>
 #include <new>
@@ -20,31 +21,35 @@
 namespace mpix::halo {
 namespace {
 
-// What MPIX_HALO_TRANSFER asks for, if the fields can be exchanged so; otherwise what the program does.
-transfer transfer_in_use(const exchange_state &x) {
+// What MPIX_HALO_TRANSFER asks for, if `choice` lets it and the fields can be exchanged so; otherwise what the program
+// does.
+transfer transfer_in_use(const exchange_state &x, transfer_choice choice) {
     if (x.reversed()) return x.how;
     const bool two_allocations =
         std::any_of(x.fields.begin(), x.fields.end(), [](const field_view &f) { return f.has_second_allocation(); });
+    const transfer given = two_allocations && x.how == transfer::automatic ? transfer::packed : x.how;
+    if (choice == transfer_choice::as_given) return given;
     switch (config().transfer) {
         case halo_transfer::program:
             break;
         case halo_transfer::packed:
             return transfer::packed;
         case halo_transfer::datatype:
-            return two_allocations ? x.how : transfer::datatype;
+            return two_allocations ? given : transfer::datatype;
         case halo_transfer::plain:
             return transfer::plain;
     }
-    return x.how;
+    return given;
 }
 
 status make_fields(exchange_state &x, const std::vector<field> &fields, transfer_choice choice) {
-    if (x.how < transfer::packed || x.how > transfer::plain)
-        return failure(MPI_ERR_ARG,
-                       format("transfer is {}; it is 0 (packed), 1 (datatype) or 2 (plain)", static_cast<int>(x.how)));
+    if (x.how < transfer::packed || x.how > transfer::automatic)
+        return failure(MPI_ERR_ARG, format("transfer is {}; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
+                                           static_cast<int>(x.how)));
     if (x.reduce < reduction::none || x.reduce > reduction::max)
         return failure(MPI_ERR_ARG, format("options.reduce is {}; it is none, sum, min or max (0 to 3)",
                                            static_cast<int>(x.reduce)));
+    if (x.reversed() && x.how == transfer::automatic) x.how = transfer::packed;
     if (x.reversed() && x.how != transfer::packed)
         return failure(MPI_ERR_ARG, format("transfer is {}; a reverse exchange is packed",
                                            name_of_transfer(static_cast<std::int64_t>(x.how))));
@@ -60,7 +65,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields, transfer
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
-    if (choice == transfer_choice::by_environment) x.how = transfer_in_use(x);
+    x.how = transfer_in_use(x, choice);
     for (std::size_t f = 0; f < fields.size(); ++f)
         if (x.fields[f].has_second_allocation() && x.how == transfer::datatype)
             return failure(
@@ -117,10 +122,13 @@ void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
             if (const int rank = g.domain.owners[p.receiver]; rank != g.rank)
                 add(sources, x, rank, f, x.fields[f].of(g.position_of(p.owner), p.source), opposite(p.direction));
     }
-    for (auto &[rank, its] : x.reversed() ? sources : ghosts)
-        x.receives.emplace_back(rank, std::move(its.parts), its.by_direction, x.how);
-    for (auto &[rank, its] : x.reversed() ? ghosts : sources)
-        x.sends.emplace_back(rank, std::move(its.parts), its.by_direction, x.how);
+    const auto made = [&x](int rank, gathered &its) {
+        const std::int64_t bytes = std::accumulate(its.by_direction.begin(), its.by_direction.end(), std::int64_t{0});
+        return message(rank, std::move(its.parts), its.by_direction,
+                       x.how == transfer::automatic ? transfer_of(bytes) : x.how);
+    };
+    for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.push_back(made(rank, its));
+    for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.push_back(made(rank, its));
     x.arrival_seconds.resize(x.receives.size());
     // The longest are sent first.
     std::vector<std::size_t> order(x.sends.size());

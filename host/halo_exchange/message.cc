@@ -3,6 +3,7 @@
 #include "host/profiled_range.h"
 
 #include <climits>
+#include <limits>
 #include <utility>
 
 #include <mpix/mpix.h>
@@ -66,6 +67,12 @@ const runs &first_of(const std::vector<std::vector<runs>> &parts) {
 }
 
 }  // namespace
+
+transfer transfer_of(std::int64_t bytes) {
+    // A derived datatype saves a copy at each end, and costs more for each run of cells. Its counts are of type int.
+    constexpr std::int64_t least = 8192;
+    return bytes >= least && bytes <= std::numeric_limits<int>::max() ? transfer::datatype : transfer::packed;
+}
 
 message::message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how)
     : peer_(peer), parts_(std::move(parts)), by_direction_(by_direction), plain_(how == transfer::plain) {

@@ -19,6 +19,10 @@
 
 namespace mpix::halo {
 
+// How a message of so many bytes goes if the program leaves that to the library (transfer::automatic). Both ranks find the
+// same.
+transfer transfer_of(std::int64_t bytes);
+
 class message {
 public:
     // `parts`: of each field, what is sent, or where it is received.
@@ -33,11 +37,12 @@ public:
     MPI_Request request_for_send(MPI_Comm comm) const;
     MPI_Request request_for_receive(MPI_Comm comm) const;
 
-    // Not of transfer::datatype: pack a field. Of transfer::packed: send it, too, by its partitions of the active
-    // request.
+    // Made by a derived datatype: it is neither packed nor unpacked, and leaves as a whole.
+    bool typed() const { return type_ != MPI_DATATYPE_NULL; }
+    // Not typed: pack a field. Of transfer::packed: send it, too, by its partitions of the active request.
     void pack_field(int field) const;
     void send(int field, MPI_Request request) const;
-    // Not of transfer::datatype: unpack all fields, or combine a part of one with what is there.
+    // Not typed: unpack all fields.
     void unpack() const;
     // Combine a part of a field, which begins so many bytes behind the message's beginning, with what is there.
     void combine(int field, std::size_t part, std::int64_t at, combine_function how) const;

@@ -48,7 +48,7 @@ const char *name_of_kind(exchange_kind kind) {
 }
 
 const char *name_of_transfer(std::int64_t how) {
-    constexpr const char *names[] = {"packed", "datatype", "plain"};
+    constexpr const char *names[] = {"packed", "datatype", "plain", "automatic"};
     return names[how];
 }
 

@@ -12,7 +12,7 @@
  *     MPIX_Halo_radius_faces(1, faces);
  *     MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, &grid);
  *     MPIX_Halo_field_init(u, MPI_DOUBLE, faces, &field);
- *     MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &exchange);
+ *     MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_AUTOMATIC, &exchange);
  *     MPIX_Halo_start(exchange);
  *     ... compute what MPIX_Halo_interior() gives ...
  *     MPIX_Halo_finish(exchange);
@@ -286,14 +286,14 @@ int MPIX_Halo_write_png(MPIX_Halo_grid grid, const char *path, const MPIX_Halo_f
 /* ---- the exchange ----------------------------------------------------------------------------- */
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */
-enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2 };
+enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, MPIX_HALO_AUTOMATIC = 3 };
 
 /**
  * Collective over the grid's ranks. Makes persistent requests, one message to and from each neighbour.
  *
  * count     of fields; 0 is allowed
  * fields    are copied; their memory stays allocated until the exchange is freed
- * transfer  MPIX_HALO_PACKED, MPIX_HALO_DATATYPE or MPIX_HALO_PLAIN
+ * transfer  MPIX_HALO_AUTOMATIC, or MPIX_HALO_PACKED, MPIX_HALO_DATATYPE, MPIX_HALO_PLAIN
  * exchange  receives the handle; MPIX_HALO_EXCHANGE_NULL if the call fails
  *
  * Errors: MPI_ERR_ARG, MPI_ERR_BUFFER, MPI_ERR_COUNT as of mpix::halo::exchange; MPI_ERR_TYPE (no type, or one with

@@ -87,7 +87,7 @@ void reports(bool plain) {
     for (halo::exchange *const x : {&untimed, &timed}) {
         const halo::exchange_report r = x->report();
         expect(r.rank == rank && r.exchanges == 3, "rank and exchanges");
-        expect(r.transfer == (plain ? halo::transfer::plain : halo::transfer::packed), "the transfer");
+        expect(r.transfer == (plain ? halo::transfer::plain : halo::transfer::automatic), "the transfer");
         expect(r.own_bytes == 2 * 2 * 6 * 8, "bytes from and to this rank");
         expect(r.sent.size() == 1 && r.received.size() == 1, "one message each way");
         for (const halo::message_report &m : {r.sent.at(0), r.received.at(0)}) {
@@ -106,12 +106,12 @@ void reports(bool plain) {
         const std::string n = std::to_string(rank), o = std::to_string(other), us = "[0-9.]+ us";
         const std::string message =
             "(" + std::string(below ? "\\+y" : "-y") + "\\): 256 bytes by " + (plain ? "MPI" : "shm");
-        expect_text(r.text(), "mpix::halo::exchange, rank " + n + ": " + (plain ? "plain" : "packed") + ", 3 finished" +
-                                  (times ? ", " + us + " in start\\(\\) and " + us + " in finish\\(\\)" : "") +
-                                  "; 192 bytes from and to this rank\n  to rank " + o + " \\" + message +
-                                  ", predicted " + (rank == 0 ? "256" : "128") + "\\.0 us\n  from rank " + o + " \\" +
-                                  message + ", predicted " + (rank == 0 ? "128" : "256") + "\\.0 us" +
-                                  (times ? ", there after " + us : ""));
+        expect_text(r.text(),
+                    "mpix::halo::exchange, rank " + n + ": " + (plain ? "plain" : "automatic") + ", 3 finished" +
+                        (times ? ", " + us + " in start\\(\\) and " + us + " in finish\\(\\)" : "") +
+                        "; 192 bytes from and to this rank\n  to rank " + o + " \\" + message + ", predicted " +
+                        (rank == 0 ? "256" : "128") + "\\.0 us\n  from rank " + o + " \\" + message + ", predicted " +
+                        (rank == 0 ? "128" : "256") + "\\.0 us" + (times ? ", there after " + us : ""));
     }
 }
 

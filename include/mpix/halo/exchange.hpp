@@ -20,6 +20,8 @@ enum class transfer {
     datatype,  ///< one partition with a derived datatype, which leaves when all fields are ready
     plain,  ///< packed, and sent by MPI_Send_init, without partitions, when all fields are ready; to compare with. No
             ///< stall is noticed
+    automatic,  ///< datatype for messages of at least 8 KiB, which copies less; packed for shorter ones, for reverse
+                ///< exchanges, and if a field has two allocations
 };
 
 /** What a reverse exchange does with a cell's value and those of its ghost cells. */
@@ -32,11 +34,11 @@ enum class reduction {
 
 struct exchange_options {
     /** The environment variable MPIX_HALO_TRANSFER takes its place, where the fields can be exchanged so. */
-    halo::transfer transfer = halo::transfer::packed;
+    halo::transfer transfer = halo::transfer::automatic;
     /**
      * Other than none: the exchange is a reverse one. Ghost cells go to the ranks that own these cells, which combine
      * them with their own values, as particle codes and adjoints need it. Needs fields of arithmetic types, and
-     * transfer::packed. Ghost cells are not changed.
+     * transfer::packed or automatic. Ghost cells are not changed.
      */
     halo::reduction reduce = halo::reduction::none;
 };
@@ -112,7 +114,7 @@ public:
     /**
      * Go on with the field's other allocation, and with the present one after the next swap; for programs that write
      * two arrays in turn. `field` is its position in the constructor's list, from 0. Local, and makes no new requests.
-     * Needs transfer::packed.
+     * Needs transfer::packed, automatic or plain.
      *
      * Errors: MPI_ERR_ARG (no such field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is
      * active).

@@ -142,7 +142,8 @@ static void wrong_exchanges(void) {
     EXPECT(MPI_ERR_ARG, "rank 0: exchange is null", MPIX_Halo_exchange_create(grid, 1, &good, 0, NULL));
     EXCHANGE_REFUSED(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0", -1, &good, 0);
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields is null", 1, NULL, 0);
-    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 3; it is 0 (packed), 1 (datatype) or 2 (plain)", 1, &good, 3);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 4; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
+                     1, &good, 4);
     field.data = NULL;
     EXCHANGE_REFUSED(MPI_ERR_BUFFER, "rank 0: fields[0].data is null", 1, &field, 0);
     field.type = none;

@@ -46,8 +46,9 @@ void exchanges() {
     refused("field_bytes", MPI_ERR_ARG, "mpix::halo::field_bytes: field.layout.components is 0; it is at least 1", [&] {
         static_cast<void>(halo::field_bytes(g, {u.data(), radius::all(1), {.components = 0}}));
     });
-    exchange_refused("no transfer", MPI_ERR_ARG, "rank 0: transfer is 3; it is 0 (packed), 1 (datatype) or 2 (plain)",
-                     {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(3)});
+    exchange_refused("no transfer", MPI_ERR_ARG,
+                     "rank 0: transfer is 4; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
+                     {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(4)});
     exchange_refused("padding on one rank", MPI_ERR_ARG,
                      "rank 1: fields[0].layout.below[1] is 1; the radius needs 2 cells there",
                      {{u.data(), radius::all(2), {.below = {-1, rank == 1 ? 1 : 2, -1}}}});

@@ -38,7 +38,7 @@ void program::make_field(const halo::grid &g, int number) {
             if (sizeof zero == f.value) types.push_back(static_cast<halo::value_type>(type));
         });
     f.type = types[static_cast<std::size_t>(pick(0, 3)) % types.size()];
-    f.layout.components = pick(1, 3);
+    f.layout.components = pick(0, 7) == 0 ? pick(60, 200) : pick(1, 3);  // so some messages are large
     switch (pick(0, 3)) {
         case 0:
             f.radius = halo::radius::all(pick(0, 3));

@@ -53,7 +53,7 @@ int program::run() {
     for (const std::vector<int> &set : sets) {
         std::vector<halo::field> described;
         for (const int f : set) described.push_back(fields_[static_cast<std::size_t>(f)].description());
-        auto transfer = static_cast<halo::transfer>(pick(0, 2));
+        auto transfer = static_cast<halo::transfer>(pick(0, 3));
         for (const int f : set)
             if (fields_[static_cast<std::size_t>(f)].two_allocations && transfer == halo::transfer::datatype)
                 transfer = halo::transfer::packed;

@@ -9,7 +9,7 @@ from ._box import Box
 from ._field import fields_in_c, refuse_gpu
 from ._grid import Grid, Handle
 
-TRANSFERS = ("packed", "datatype", "plain")
+TRANSFERS = ("packed", "datatype", "plain", "automatic")
 REDUCTIONS = {"sum": "SUM", "min": "MIN", "max": "MAX"}
 
 
@@ -88,7 +88,7 @@ class Exchange(Fields):
     fields : list of Field, or of pairs of Field
         Each is a Field, or a pair of them, which is one field of two allocations, for swap(). They are kept until the
         exchange is freed.
-    transfer : "packed", "datatype" or "plain"
+    transfer : "automatic", "packed", "datatype" or "plain"
         How a message's bytes are gathered and scattered.
     reduce : None, "sum", "min" or "max"
         If given, the exchange goes the other way: ghost cells are combined with the cells that they are copies of.
@@ -99,7 +99,7 @@ class Exchange(Fields):
     _data, _interior, _boundary, _sizes = map(staticmethod, (_c.data, _c.interior, _c.boundary, _c.sent))
     _measure, _report = map(staticmethod, (_c.measure, _c.report))
 
-    def __init__(self, grid, fields, *, transfer="packed", reduce=None):
+    def __init__(self, grid, fields, *, transfer="automatic", reduce=None):
         communicates, handle = grid_in_c(grid), c_void_p()
         self.grid, self.fields = grid, list(fields)
         with _c.collective(lambda: _c.exchange_create(communicates, 1, None, 0, byref(handle))):
@@ -107,7 +107,7 @@ class Exchange(Fields):
                 raise ValueError(f"transfer is {transfer!r}; it is one of {', '.join(TRANSFERS)}")
             if reduce is not None and reduce not in REDUCTIONS:
                 raise ValueError(f"reduce is {reduce!r}; it is None or one of {', '.join(REDUCTIONS)}")
-            if reduce is not None and transfer != "packed":
+            if reduce is not None and transfer not in ("automatic", "packed"):
                 raise ValueError(f"transfer is {transfer!r}; an exchange that reduces is packed")
             refuse_gpu(self.fields, "an Exchange takes host memory, a StreamExchange that of GPUs")
             made = fields_in_c(grid, self.fields)
@@ -167,7 +167,7 @@ def compare_transfers(grid, fields, exchanges=10):
         refuse_gpu(fields, "only host memory is compared")
         made = fields_in_c(grid, fields)
     _c.compare_transfers(communicates, len(fields), made, exchanges, seconds, byref(fastest))
-    return {name: seconds[i] for i, name in enumerate(TRANSFERS) if seconds[i] > 0}, TRANSFERS[fastest.value]
+    return {name: seconds[i] for i, name in enumerate(TRANSFERS[:len(seconds)]) if seconds[i] > 0}, TRANSFERS[fastest.value]
 
 
 class StepReport(Handle):
