@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `with_peer_memory <program> [argument...]`: runs the program where the system lets two processes of one parent, as
-// the ranks of a job are, write to each other's memory; elsewhere the test is skipped.
+// the ranks of a job are, reach each other's memory; elsewhere the test is skipped.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -27,10 +27,13 @@ memory_probe probe_of_this_process();
 struct peer_memory final : mpix_far_memory {
     std::int64_t pid = 0;
     int alive = -1;  // readable once that process has ended; or -1
-    // What copies take, in nanoseconds for a MiB: about the least of the last ones, since a thread may be suspended during
-    // one. 0: there was none. Kept by `read` and `write`; accessed atomically, and orders nothing.
+    // What a copy takes, in nanoseconds for a MiB; 0: not known. A lower figure replaces it at once, a higher one raises it by
+    // an eighth at most, since a thread may have been suspended. Written by `read` and `write`; accessed atomically, and
+    // orders nothing.
     mutable std::uint64_t read_cost = 0, write_cost = 0;
+    mutable std::uint64_t epochs = 0;  // of sends to that process by a single copy; for copying_side.h
 };
+constexpr std::uint64_t cannot_copy = ~std::uint64_t{0};  // a cost: the system has not let us
 constexpr std::uint64_t next_copy_cost(std::uint64_t before, std::uint64_t bytes, std::uint64_t ns) {
     const std::uint64_t now = std::max<std::uint64_t>((ns << 20) / bytes, 1);
     return before == 0 ? now : std::min(now, before + before / 8 + 1);

@@ -85,7 +85,7 @@ enum refusal_reason : std::uint32_t { refused_not, refused_size, refused_path, r
 
 enum class offer_flag : std::uint64_t {
     has_devices = 1,      // the sender has GPUs
-    in_place = 2,         // of host memory to host memory: the sender's process reaches the receiver's own memory
+    in_place = 2,         // a single copy: the sender reaches the receiver's memory, and tells of the send buffer
     gpu_put = 4,          // the sender's network can put into GPU memory what it sends
     inline_packed = 8,    // partitions are small enough for an inline buffer of a receive without gaps
     inline_to_gaps = 16,  // and of one with gaps
@@ -110,8 +110,8 @@ static_assert(sizeof(offer_body) == 744);
 enum class accept_flag : std::uint32_t {
     in_chunks = 1,      // the message travels in chunks, each with its flag (chunks.h)
     inline_buffer = 2,  // one lies behind the arrival flags (inline_drain.h)
-    in_place = 4,  // the landing is the receive buffer, in the receiver's own memory, to which either process copies;
-                   // the words that say who copies what lie behind the arrival flags
+    in_place = 4,  // a single copy: the landing is the receive buffer, in the receiver's own memory; the words that say
+                   // who copies what (mpix_prequest.taken) lie behind the arrival flags
     rget = 8,      // kernels will read the send buffer; RTS words lie behind the arrival flags
     last = rget
 };

@@ -23,7 +23,10 @@ namespace {
 constexpr const char *comparing_call = "mpix::halo::compare_transfers";
 
 message_report report_of(const exchange_state &x, const message &m, MPI_Request request, bool sent) {
-    return report_of(*x.grid, m.peer(), m.by_direction(), sent, x.how == transfer::plain ? "MPI" : path_of(request));
+    message_report r =
+        report_of(*x.grid, m.peer(), m.by_direction(), sent, x.how == transfer::plain ? "MPI" : path_of(request));
+    r.transfer = m.typed() ? transfer::datatype : x.how == transfer::plain ? transfer::plain : transfer::packed;
+    return r;
 }
 
 // Of one exchange, of the slowest rank; nothing, if the fields cannot be exchanged so, or are not known to be.

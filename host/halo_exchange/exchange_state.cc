@@ -2,10 +2,10 @@
 #include "host/halo_exchange/exchange_state.h"
 
 #include <algorithm>
-#include <numeric>
 #include <array>
 #include <map>
 #include <new>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -22,11 +22,9 @@ namespace mpix::halo {
 namespace {
 
 // What MPIX_HALO_TRANSFER asks for, if `choice` lets it and the fields can be exchanged so; otherwise what the program
-// does.
-transfer transfer_in_use(const exchange_state &x, transfer_choice choice) {
+// does. `two_allocations`: some rank has a field of two.
+transfer transfer_in_use(const exchange_state &x, bool two_allocations, transfer_choice choice) {
     if (x.reversed()) return x.how;
-    const bool two_allocations =
-        std::any_of(x.fields.begin(), x.fields.end(), [](const field_view &f) { return f.has_second_allocation(); });
     const transfer given = two_allocations && x.how == transfer::automatic ? transfer::packed : x.how;
     if (choice == transfer_choice::as_given) return given;
     switch (config().transfer) {
@@ -42,7 +40,15 @@ transfer transfer_in_use(const exchange_state &x, transfer_choice choice) {
     return given;
 }
 
-status make_fields(exchange_state &x, const std::vector<field> &fields, transfer_choice choice) {
+// A rank without boxes does not know what the others' fields have. Collective.
+bool any_has_two_allocations(const exchange_state &x) {
+    int any =
+        std::any_of(x.fields.begin(), x.fields.end(), [](const field_view &f) { return f.has_second_allocation(); });
+    demand(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, x.grid->comm), "MPI_Allreduce");
+    return any != 0;
+}
+
+status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how < transfer::packed || x.how > transfer::automatic)
         return failure(MPI_ERR_ARG, format("transfer is {}; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
                                            static_cast<int>(x.how)));
@@ -65,7 +71,6 @@ status make_fields(exchange_state &x, const std::vector<field> &fields, transfer
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
-    x.how = transfer_in_use(x, choice);
     for (std::size_t f = 0; f < fields.size(); ++f)
         if (x.fields[f].has_second_allocation() && x.how == transfer::datatype)
             return failure(
@@ -189,8 +194,9 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     x.how = options.transfer;
     x.reduce = options.reduce;
     const MPI_Comm comm = x.grid->comm;
-    const status made_fields = given.ok() ? make_fields(x, fields, choice) : given;
+    const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
+    x.how = transfer_in_use(x, any_has_two_allocations(x), choice);
     const status s = outcome_of([&] {
         x.ready.resize(fields.size());
         for (const field &f : fields) {

@@ -7,7 +7,7 @@
 namespace mpix::halo {
 namespace {
 
-std::string message_line(const message_report &m, const char *to_or_from) {
+std::string message_line(const exchange_report &r, const message_report &m, const char *to_or_from) {
     std::string where;
     for (std::size_t i = 0; i < m.directions.size(); ++i) {
         const int number = m.directions[i];
@@ -15,6 +15,8 @@ std::string message_line(const message_report &m, const char *to_or_from) {
         if (m.directions.size() > 1) where += format(" {}", m.direction_bytes[i]);
     }
     std::string text = format("{} rank {} ({}): {} bytes by {}", to_or_from, m.rank, where, m.bytes, m.path);
+    if (r.kind == exchange_kind::host && r.transfer == transfer::automatic)
+        text += format(", {}", name_of_transfer(static_cast<std::int64_t>(m.transfer)));
     if (m.predicted_seconds > 0) text += ", predicted " + microseconds(m.predicted_seconds);
     if (m.mean_seconds > 0) text += ", there after " + microseconds(m.mean_seconds);
     return text;
@@ -59,8 +61,8 @@ std::string exchange_report::text() const {
     if (kind == exchange_kind::host) all += name_of_transfer(static_cast<std::int64_t>(transfer)) + std::string(", ");
     all += format("{} finished{}", exchanges, times_of(*this));
     if (own_bytes > 0) all += format("; {} bytes from and to this rank", own_bytes);
-    for (const message_report &m : sent) all += "\n  " + message_line(m, "to");
-    for (const message_report &m : received) all += "\n  " + message_line(m, "from");
+    for (const message_report &m : sent) all += "\n  " + message_line(*this, m, "to");
+    for (const message_report &m : received) all += "\n  " + message_line(*this, m, "from");
     if (!not_measured.empty()) all += "\n  not measured: " + not_measured;
     const bool any = own_bytes > 0 || !sent.empty() || !received.empty();
     if (kind != exchange_kind::host && any) all += "\n  " + advice_line(advice);

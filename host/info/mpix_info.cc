@@ -34,7 +34,7 @@ constexpr const char *usage = R"(Usage: mpix_info [--require <name>[,<name>...]]
        mpirun -n <ranks> mpix_info --pairs [--bytes <n>] [--partitions <n>]
 
 Alone: version, MPI library, what is built in, every variable of the environment that mpix reads, and what this node can
-do, or why not: processes that share memory (shm) or write to each other's (single_copy), /dev/shm (dev_shm), memory that
+do, or why not: processes that share memory (shm) or copy from and to each other's (single_copy), /dev/shm (dev_shm), memory that
 may be locked (memlock), GPUs (gpus), which reach each other's memory (gpu_pairs), which other processes can map
 (gpu_ipc, gpu_fabric), and transports (cuda_ipc, ucx, verbs).
 --require: nothing is printed but what of these this node lacks.

@@ -75,7 +75,7 @@ struct ring {
     int from() const { return (me + ranks - 1) % ranks; }
 };
 
-// Whether the sender will find that it can write to the receiver's memory.
+// Whether this process reaches the memory of the next one.
 status try_single_copy(const ring &in) {
     const transport::memory_probe mine = transport::probe_of_this_process();
     transport::memory_probe theirs{};

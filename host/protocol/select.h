@@ -15,13 +15,13 @@
 namespace mpix {
 
 // From host memory to host memory within a node: whether a partition goes from buffer to buffer by one copy, instead of
-// through a landing. The receiver reads it, or the sender writes it, whoever comes first. The sender asks before it
-// offers, the receiver before it accepts; members that a side does not know keep their defaults.
+// through a landing. Which process makes it: copying_side.h. The sender asks before it offers, the receiver before it
+// accepts; members that a side does not know keep their defaults.
 struct single_copy {
     bool sender_on_gpu = false, sender_gaps = false;
     std::uint64_t partition_bytes = 0;  // the sender's
     std::uint64_t least = 0;            // the sender's MPIX_SINGLE_COPY_BYTES; 0: never
-    status unreached;                   // why a side does not reach the other's memory
+    status unreached{};                 // why a side does not reach the other's memory
     bool receiver_gaps = false;
 };
 // Why it does not; empty: it does.

@@ -89,7 +89,7 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
         case mover::kernel:
             return format("{}moved into {} by a kernel of the library, which knows where the gaps are", what, to);
         case mover::system:
-            return "copied into the receive buffer by the system, for either process";
+            return "written into the receive buffer, or read out of the send buffer, by the system";
         case mover::cpu:
             break;
     }
@@ -139,12 +139,10 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     const std::string engine = engine_moves(how, pair);
     if (how.by_caller && how.engine == mover::system) {
         out.line(
-            "  MPI_Pready, or host threads' pready: the caller has the system write the partition into the receive "
-            "buffer");
-        out.line(
-            "  or MPI_Pready leaves it to the receiver, which has the system read it: what takes less time, as "
-            "measured");
-        out.line("  ready before the receiver is: the progress engine does the same, later");
+            "  MPI_Pready: the caller has the system write the partition into the receive buffer, or leaves it to the "
+            "receiver, which has the system read it; whichever is faster, as measured");
+        out.line("  host threads' pready: the caller has the system write it");
+        out.line("  ready before the receiver is: the same, later; the progress engine writes");
     } else if (how.by_caller) {
         out.line(format("  MPI_Pready, or host threads' pready: the caller {} into the receiver's landing",
                         r.gapless ? "copies the partition" : "packs the partition, in one go,"));
@@ -199,7 +197,10 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (kind.by_puts)
         return out.line("  landing: the receive buffer itself, which the network puts to: nothing is copied out");
     if (kind.in_place)
-        return out.line("  landing: the receive buffer itself, to which the system copies, for either process");
+        return out.line(
+            "  landing: the receive buffer itself, which the sender writes to or this process fills by reading the "
+            "send "
+            "buffer");
     if (!kind.forwarded.empty()) {
         out.line("  landing: GPU memory of the library's, which the sender maps: " + kind.forwarded);
         return out.line(format("  forwarded into the receive buffer{} by the progress engine, as partitions come",

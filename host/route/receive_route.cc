@@ -60,13 +60,14 @@ std::uint64_t taken_entries(const receive_match &match, const receive_route &rou
     return std::max(route.peer_partitions, static_cast<std::uint64_t>(match.receive.op.partitions));
 }
 
-// Whether the send buffer is read from here, or else written from there into the receive buffer. Not after a match was
-// undone: threads may remember how the earlier one was read.
-bool reach_send_buffer(const receive_match &match, receive_route &route) {
+// Whether the message goes by a single copy; then fills in how the send buffer is read. Not after a match was undone: threads
+// may remember the earlier route.
+bool choose_single_copy(const receive_match &match, receive_route &route) {
     const request &r = match.receive;
     const offer_body &sender = match.sender;
     // Reasons on the sender's side are known to the sender.
-    single_copy seen_here{false, false, route.bytes / route.peer_partitions, 1, {}, !r.gapless};
+    single_copy seen_here{
+        .partition_bytes = route.bytes / route.peer_partitions, .least = 1, .receiver_gaps = !r.gapless};
     if (!sender.flags.has(offer_flag::in_place) || route.choice->taken()->id != transport::id_shm || !match.first ||
         config().single_copy_bytes == 0 || !why_no_single_copy(seen_here).empty() ||
         !transport::others_reach(r.op.buffer, route.bytes))
@@ -196,7 +197,7 @@ status land_in_host(const receive_match &match, receive_route &route) {
 status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     route.owner = &route.choice->landing();
     if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
-    if (reach_send_buffer(match, route)) {
+    if (choose_single_copy(match, route)) {
         route.slots = 1;
         auto bad =
             route.owner->allocate((route.peer_partitions + 1 + taken_entries(match, route)) * sizeof(std::uint64_t),

@@ -56,7 +56,7 @@ struct receive_route {
 
     const char *path() const { return choice->taken()->name; }
     bool by_puts() const { return registered != nullptr; }
-    // No landing: this process reads the send buffer, or the sender's writes into the user's buffer.
+    // A single copy: the sender is told the receive buffer as its landing, and this process may read the send buffer.
     bool in_place() const { return far != nullptr; }
     // Where partitions are copied from, for all slots.
     const char *source() const { return in_place() ? send_buffer : static_cast<const char *>(landing.address); }
@@ -84,8 +84,8 @@ struct receive_route {
     std::string why_no_rget;                      // why our kernels do not read the send buffer
     const transport::peer_memory *far = nullptr;  // how the sender's own memory is read
     const char *send_buffer = nullptr;            // an address there
-    std::uint64_t *taken =
-        nullptr;  // by sender's partition: which are copied (mpix_prequest.taken); behind the flags, or
+    // By sender's partition: which are copied (mpix_prequest.taken). Behind the arrival flags, or in own_taken.
+    std::uint64_t *taken = nullptr;
     // Allocated without being touched: an empty message may have very many.
     std::unique_ptr<std::uint64_t[], void (*)(void *)> own_taken{nullptr, std::free};
 };

@@ -15,13 +15,15 @@ namespace {
 
 // Whether the other process's memory can be reached is tried only where it matters.
 void offer_single_copy(const request &send, send_offer &o, offer_body &m) {
-    single_copy pair{
-        send.place.owner != nullptr, !send.gapless, send.partition_bytes, config().single_copy_bytes, {}, false};
+    single_copy pair{.sender_on_gpu = send.place.owner != nullptr,
+                     .sender_gaps = !send.gapless,
+                     .partition_bytes = send.partition_bytes,
+                     .least = config().single_copy_bytes};
     o.why_no_single_copy = why_no_single_copy(pair);
     if (!o.why_no_single_copy.empty()) return;
     o.far = memory_of(send.peer_world(), pair.unreached);
     if (pair.unreached.ok() && !transport::others_reach(send.op.buffer, send.total_bytes()))
-        pair.unreached = failure("the system does not read the send buffer for others");
+        pair.unreached = failure("the system cannot read the send buffer for another process");
     o.why_no_single_copy = why_no_single_copy(pair);
     if (o.why_no_single_copy.empty()) transport::describe_buffer(send.op.buffer, send.total_bytes(), m.send_buffer);
 }

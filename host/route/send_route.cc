@@ -106,8 +106,8 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     route.path = choice.taken()->name;
     const std::string two_copies =
         offered.why_no_single_copy.empty()
-            ? "the receive buffer has gaps, or is not reached, or its process does not reach "
-              "the send buffer"
+            ? "the receiver declines: its buffer has gaps or cannot be reached, it cannot reach the "
+              "send buffer, its MPIX_SINGLE_COPY_BYTES is 0, or an earlier match was undone"
             : offered.why_no_single_copy;
     const std::string no_rget = !offered.rget.why_not.empty() ? offered.rget.why_not
                                 : by_rget                     ? ""

@@ -30,6 +30,12 @@ struct plan_taker {
         unpack_range(*r.op.type, r.op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes),
                      from);
     }
+    // There may be no other sign that the sender's process has ended.
+    bool read(const mpix_far_memory *far, char *to, const char *from, std::uint64_t bytes) const {
+        const int error = far->read(far, to, from, bytes);
+        if (error == ESRCH) report_end_of(r.peer_world());
+        return error == 0;
+    }
 };
 
 // A sender on this node maps the receive buffer in GPU memory, or a landing of the library's in its place; if neither
@@ -107,15 +113,12 @@ void receive_request::deliver() {
     if (delivery()->copying()) progress_busy();
 }
 
-// False: the sender's memory cannot be read. `engine` is held.
-bool receive_request::copy_out(std::uint64_t offset, const char *from, std::uint64_t bytes) {
-    if (!route_->in_place()) {
-        unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes), from);
-        return true;
-    }
-    const int error = route_->far->read(route_->far, op.buffer + offset, from, bytes);
-    if (error == ESRCH) report_end_of(peer_world());  // there may be no other sign of its end
-    return error == 0;
+// As detail::copy_to_user. `engine` is held.
+bool receive_request::copy_to_user(std::uint64_t offset, const char *from, std::uint64_t bytes) const {
+    const plan_taker copy{*this};
+    if (route_->in_place()) return copy.read(route_->far, op.buffer + offset, from, bytes);
+    copy(this_thread(), home, offset, from, bytes);
+    return true;
 }
 
 // The whole message is here: copies out what nobody else has taken, in as few pieces as possible. `engine` is held.
@@ -131,7 +134,7 @@ void receive_request::take_rest(bool by_progress) {
     };
     for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
         for (end = first; end < partitions && claim(taken_states[end]);) ++end;
-        const bool copied = end == first || copy_out(first * bytes, from + first * bytes, (end - first) * bytes);
+        const bool copied = end == first || copy_to_user(first * bytes, from + first * bytes, (end - first) * bytes);
         for (std::uint64_t i = first; i < end; ++i)
             detail::store_release_gpu(&taken_states[i], copied ? 2 * epoch_ : 2 * epoch_ - 2);  // as in take; pairs: F1
         if (!copied) return;

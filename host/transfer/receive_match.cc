@@ -250,7 +250,8 @@ void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
     follow_kernels_locked();
     take_back_buffer();
-    // All of the peer's writes that will arrive are here now, and a message that is whole is complete.
+    // All of the peer's writes that will arrive are here now, and a message that is whole is complete; in a single copy, one that
+    // has been copied.
     const bool refused = verdict_ == verdict::provisional;
     if (refused) verdict_ = verdict::refused;
     // What is still in the inline buffer, the host takes out at its next look.

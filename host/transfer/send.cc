@@ -31,7 +31,7 @@ struct plan_mover {
     static constexpr bool alone = Alone, waited = false;
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
-    const bool offered = false;  // in a single copy, to the receiver
+    const bool left_to_receiver = false;  // in a single copy
     template <class Group>
     [[gnu::always_inline]] void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p,
                                            char *landing) const {
@@ -77,16 +77,14 @@ void send_request::on_kernel_start() {
 
 void send_request::on_start() {
     on_kernel_start();
-    if (const auto *const far = static_cast<const transport::peer_memory *>(detail::load_pointer(&home->far)))
-        offered_ =
-            receiver_copies(epoch_, detail::load_relaxed(&words->read_cost), detail::load_relaxed(&far->write_cost));
+    choose_copying_side();
     started_by_ = detail::this_thread_number();
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
 
 template <bool Alone>
-int send_request::ready_here(int partition, bool offered) {
-    return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this, offered});
+int send_request::ready_here(int partition, bool left_to_receiver) {
+    return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this, left_to_receiver});
 }
 
 int send_request::ready(int partition) {
@@ -94,11 +92,12 @@ int send_request::ready(int partition) {
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
     const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
-    // Several threads write at the same time, while one of the receiver's may wait. Where host threads play kernels, these
-    // may wait for the end of the epoch: then nobody may read the buffer any more.
+    // Other threads than Start's write: several copy side by side, while the receiver may have one thread that waits. Where host
+    // threads play kernels all write: their `wait` does not look at `taken`, and then the send buffer is the user's.
     const int code = exported_to_host ? ready_here<false>(partition, false)
-                     : alone_         ? ready_here<true>(partition, offered_)
-                              : ready_here<false>(partition, offered_ && started_by_ == detail::this_thread_number());
+                     : alone_         ? ready_here<true>(partition, receiver_copies_.load(std::memory_order_relaxed))
+                                      : ready_here<false>(partition, receiver_copies_.load(std::memory_order_relaxed) &&
+                                                                 started_by_ == detail::this_thread_number());
     if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
     return code;
 }
@@ -168,31 +167,43 @@ bool send_request::write_into_peer(int partition) {
     return false;
 }
 
-// In a single copy, whether all partitions have been copied. `writes`: this side writes what the receiver does not read.
-// `engine` is held, and all partitions are ready.
+// In a single copy: whether nobody copies a partition any more, nor will. `writes`: this side writes what the receiver has not
+// begun to read for a while. `engine` is held, and all partitions are ready.
 bool send_request::all_copied(bool writes) {
-    if (route_ == nullptr || !route_->in_place() || null_peer() || !engine_failure_.ok()) return true;
-    // A receiver that waits comes sooner, and reads in less time than it takes to write.
-    constexpr std::uint64_t patience_ns = 20000;
+    if (route_ == nullptr || !route_->in_place() || null_peer() || refusal_ != refused_not) return true;
+    constexpr std::uint64_t patience_ns = 20000;  // a receiver that is in Wait claims a partition sooner
     for (; copied_ < static_cast<std::uint64_t>(op.partitions); ++copied_) {
         std::uint64_t *const taken = &route_->taken()[copied_];
         const std::uint64_t state = detail::load_acquire_gpu(taken);  // pairs: F1
-        if (state >= 2 * epoch_ - 1) {
+        if (state >= 2 * epoch_) {
             idle_since_ = 0;
-            if (state >= 2 * epoch_) continue;
-            return false;
+            continue;
         }
-        if (!writes) return false;
-        const std::uint64_t now = detail::now_ns();
-        if (idle_since_ == 0) idle_since_ = now;
-        if (now - idle_since_ < patience_ns ||
-            !detail::cas_acq_rel_gpu(taken, 2 * epoch_ - 2, 2 * epoch_ - 1))  // pairs: F2
-            return false;
-        const bool written = write_into_peer(static_cast<int>(copied_));
-        detail::store_release_gpu(taken, written ? 2 * epoch_ : 2 * epoch_ - 2);  // pairs: F1
-        if (!written) return true;
+        if (state == 2 * epoch_ - 1) return false;  // the time goes on: a receiver that may not read gives it back
+        const bool failed = !engine_failure_.ok();
+        if (failed && state < 2 * epoch_ - 2) continue;  // given up in an earlier epoch
+        if (!failed) {
+            if (!writes) return false;
+            const std::uint64_t now = detail::now_ns();
+            if (idle_since_ == 0) idle_since_ = now;
+            if (now - idle_since_ < patience_ns) return false;
+        }
+        if (!detail::cas_acq_rel_gpu(taken, 2 * epoch_ - 2, 2 * epoch_ - 1)) return false;  // pairs: F2
+        // After a failure the claim stays: when Wait has returned, the receiver must not begin to read.
+        if (!failed && write_into_peer(static_cast<int>(copied_)))
+            detail::store_release_gpu(taken, 2 * epoch_);  // pairs: F1
     }
     return true;
+}
+
+// Who copies what is marked ready in this epoch, by what copies have taken.
+void send_request::choose_copying_side() {
+    const auto *const far = static_cast<const transport::peer_memory *>(detail::load_pointer(&home->far));
+    if (far == nullptr) return;
+    receiver_copies_.store(
+        receiver_copies(detail::fetch_add_relaxed_gpu(&far->epochs) + 1, detail::load_relaxed(&words->read_cost),
+                        detail::load_relaxed(&far->write_cost)),
+        std::memory_order_relaxed);
 }
 
 // Makes room for one more move, so that a later step needs no memory.
@@ -241,9 +252,9 @@ void send_request::carry_out(move m) {
         if (by == mover::cpu) {
             plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, route_->landing_of(epoch_));
         } else if (by == mover::system) {
-            // As in store_by_host.
-            if ((exported_to_host || !offered_) && write_into_peer(partition))
-                detail::store_relaxed(&route_->taken()[partition], 2 * epoch_);
+            // What is left to the receiver is only flagged. Otherwise as in store_by_host.
+            if ((exported_to_host || !receiver_copies_.load(std::memory_order_relaxed)) && write_into_peer(partition))
+                detail::store_release_gpu(&route_->taken()[partition], 2 * epoch_);  // pairs: F1
         } else if (by == mover::network)
             m.transfer = start_put(*this, *route_, partition, epoch_);
         else if (auto bad = start_copy(*this, *route_, partition, m.partitions, epoch_, m.transfer); !bad.ok())
@@ -417,12 +428,12 @@ bool send_request::advance() {
 }
 
 bool send_request::done() {
-    // The usual case, without a lock: the host's Preadys have moved everything, so the engine has nothing to do. The
+    // The usual case, without a lock: the host's Preadys have stored everything, so the engine has nothing to do. The
     // last of them marks the epoch ready only after all deferrals are known.
     if (device == nullptr && !exported_to_host && !null_peer()) {
         const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
-        const bool copied = all && detail::load_pointer(&home->far) == nullptr;
-        if (detail::load_relaxed(&home->defer_epoch) != epoch_ && (copied || !all)) return all;
+        const bool may_wait_for_copies = all && detail::load_pointer(&home->far) != nullptr;
+        if (detail::load_relaxed(&home->defer_epoch) != epoch_ && !may_wait_for_copies) return all;
     }
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     try_advance();

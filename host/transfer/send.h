@@ -4,6 +4,7 @@
 #ifndef MPIX_HOST_TRANSFER_SEND_H
 #define MPIX_HOST_TRANSFER_SEND_H
 
+#include <atomic>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -62,7 +63,7 @@ protected:
 
 private:
     template <bool Alone>
-    int ready_here(int partition, bool offered);
+    int ready_here(int partition, bool left_to_receiver);
     [[gnu::cold]] int ready_with_kernels(int partition);
     [[gnu::cold]] void attend();
 
@@ -90,6 +91,7 @@ private:
     void carry_out(move m);
     bool write_into_peer(int partition);
     bool all_copied(bool writes);
+    void choose_copying_side();
     bool by_rget() const { return route_ != nullptr && route_->by_rget(); }
     void look_for_answers();
     bool nobody_reads(std::uint64_t partition);
@@ -104,8 +106,9 @@ private:
     bool waiting_to_move() const { return !kernel_ready_.empty() || !host_ready_.empty(); }
 
     const bool alone_ = one_thread_calls();
-    // In a single copy, of this epoch: whether the receiver reads what the thread that has called Start marks ready.
-    bool offered_ = true;
+    // A single copy: whether the receiver copies what the thread that called Start marks ready in this epoch.
+    // The setup chooses anew when it finds the receiver in the first epoch.
+    std::atomic<bool> receiver_copies_{true};
     std::uint64_t started_by_ = 0;
 
     rget_terms rget_;
@@ -136,8 +139,8 @@ private:
     std::uint64_t engine_moves_ = 0;                  // in this epoch
     std::uint64_t deferred_ = 0;                      // partitions that the engine has taken over, in all epochs
     std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
-    // In a single copy: how many of the first partitions are known to have been copied, and since when nobody copies the
-    // next one, as far as is known (now_ns); 0: somebody did.
+    // A single copy: the number of partitions at the front that are known to be copied; and when Wait or Test first found that
+    // nobody copies the next one (now_ns; 0: not yet).
     std::uint64_t copied_ = 0, idle_since_ = 0;
     status engine_failure_;
 };

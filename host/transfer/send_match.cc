@@ -93,6 +93,7 @@ void send_request::fill_in_home() {
     if (first) {
         if (route_->in_place()) detail::store_pointer(&home->taken, route_->taken());
         detail::store_pointer(&home->far, static_cast<const mpix_far_memory *>(route_->far));
+        if (active()) choose_copying_side();
     }
     // Written last: home's fields are read without locks after clear-to-send, which the receiver gives after our
     // CONNECT.

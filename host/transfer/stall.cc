@@ -61,6 +61,9 @@ stall send_request::describe_stall() {
         s.remark += format("the receiver has called MPI_Start {}, but not for this epoch", times(clear));
     if (const auto rts = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.rts; }); rts != 0)
         s.remark += format("; {} were offered to the receiver's kernels, which have not read them", rts);
+    if (s.missing.empty() && route_ != nullptr && route_->in_place() &&
+        copied_ < static_cast<std::uint64_t>(op.partitions))
+        s.remark += format("; the receiver has begun to read partition {}, and not ended", copied_);
     if (!connected && !setup_in_background())
         s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
     if (!connected) s.peer = peer_says(*this);
@@ -92,6 +95,13 @@ stall receive_request::describe_stall() {
     } else {
         seen_flags_.resize(senders);
         for (std::uint64_t i = 0; i < senders; ++i) seen_flags_[i] = detail::load_relaxed(&home->flags[i]);
+        if (route_->in_place()) {
+            const auto copied = [&](std::uint64_t i) { return detail::load_relaxed(&route_->taken[i]) >= 2 * epoch_; };
+            if (std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; }))
+                s.remark += "all partitions are ready, and the system has not copied these";
+            for (std::uint64_t i = 0; i < senders; ++i)
+                if (!copied(i)) seen_flags_[i] = 0;
+        }
     }
     for (int j = 0; j < op.partitions; ++j) {
         const detail::overlap range = detail::sender_partitions(home, j, senders);

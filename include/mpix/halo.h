@@ -328,7 +328,7 @@ int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange);
     freed. */
 int MPIX_Halo_start(MPIX_Halo_exchange exchange);
 int MPIX_Halo_finish(MPIX_Halo_exchange exchange);
-/** In steps: begin an exchange, then send each field when it is ready. `field` is its position in the list that the
+/** In steps: begin an exchange, then say of each field that it is ready, as begin() and ready() of mpix::halo::exchange. `field` is its position in the list that the
     exchange was made with, from 0; also below. Errors: MPI_ERR_ARG (no such field),
     MPI_ERR_REQUEST. */
 int MPIX_Halo_begin(MPIX_Halo_exchange exchange);
@@ -358,7 +358,8 @@ int MPIX_Halo_measure(int flag, MPIX_Halo_exchange exchange);
     size < 1), MPI_ERR_REQUEST (the exchange is active). */
 int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size);
 /**
- * Exchange the fields by each transfer, and tell how long that takes, as mpix::halo::compare_transfers. Collective over
+ * Exchange the fields by each of packed, datatype and plain, and tell how long that takes, as
+ * mpix::halo::compare_transfers. Collective over
  * the grid's ranks. Fills ghost cells.
  *
  * exchanges  by each transfer, at least 1

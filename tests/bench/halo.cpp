@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a halo exchange costs on the host, by each transfer: as the library chooses, packed into partitions, by a derived
-// datatype, and packed into plain persistent messages of the MPI library; and by hand, by MPI_Isend of a derived datatype to each neighbour. The
-// same fields in one run, by turns.
+// What a halo exchange costs on the host: by each transfer (automatic, packed, datatype, plain), and by hand (isend:
+// MPI_Isend of a derived datatype to each neighbour). The same fields in one run, by turns.
 //
 //   halo [--cells N] [--rounds N] [--csv FILE]
 #include <mpi.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A buffer that its process unmaps in the middle of an epoch, the receiver or the sender: the sender is told by Wait
-// whose it is, and what could be written is there.
+// whose it is, and what could be copied is there.
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

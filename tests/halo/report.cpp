@@ -105,7 +105,7 @@ void reports(bool plain) {
         if (times) expect(r.received[0].mean_seconds < 60, "a message does not take a minute");
         const std::string n = std::to_string(rank), o = std::to_string(other), us = "[0-9.]+ us";
         const std::string message =
-            "(" + std::string(below ? "\\+y" : "-y") + "\\): 256 bytes by " + (plain ? "MPI" : "shm");
+            "(" + std::string(below ? "\\+y" : "-y") + "\\): 256 bytes by " + (plain ? "MPI" : "shm, packed");
         expect_text(r.text(),
                     "mpix::halo::exchange, rank " + n + ": " + (plain ? "plain" : "automatic") + ", 3 finished" +
                         (times ? ", " + us + " in start\\(\\) and " + us + " in finish\\(\\)" : "") +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who makes a single copy (send_request::all_copied, store_by_host, take). Pready writes a partition, or offers it: then the
-// receiver's threads read it when they look, or the sender's Wait writes it. docs/protocol-proofs.md maps each step to the
+// Who makes a single copy (send_request::all_copied, store_by_host, take). Pready writes a partition, or leaves it in
+// the send buffer: then the receiver's threads read it when they look, or the sender's Wait writes it. docs/protocol-proofs.md maps each step to the
 // code.
 //
 // -DWITHOUT_x leaves one step out; each must make an assertion fail, or somebody wait for ever.
@@ -43,7 +43,6 @@ inline copy_ends(i, e) {
 
 active proctype sender() {
     byte e, i;
-    bool offered;
     do
     :: e < E ->
         e++;
@@ -52,17 +51,13 @@ active proctype sender() {
         :: i < N -> send_buffer[i] = e; i++  // the user computes
         :: else -> break
         od;
-        if
-        :: offered = true
-        :: offered = false
-        fi;
         clear_to_send >= e;  // before that, Pready would defer it
         i = 0;
         do
         :: i < N ->
             if
-            :: offered
-            :: !offered ->
+            :: skip  // left to the receiver
+            ::
                 copy_begins(i, e);
                 copy_ends(i, e);
 #ifndef WITHOUT_MARK
@@ -133,7 +128,7 @@ active proctype waiter() {
         i = 0;
         do
         :: i < N ->
-            flag[i] >= epoch;
+            flag[i] >= epoch || taken[i] >= 2 * epoch;
 #ifndef WITHOUT_LOOK
             do
             :: taken[i] >= 2 * epoch -> break

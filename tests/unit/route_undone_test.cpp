@@ -148,7 +148,7 @@ TEST_CASE("a route that goes while a partition is on its way is not followed") {
 
 TEST_CASE("after a match was undone, a single copy is declined: who asks may remember the landing") {
     if (std::vector<char> probe(8); !transport::others_reach(probe.data(), probe.size()))
-        return skip_rest("the system lets nobody write to this process's memory");
+        return skip_rest("the system lets nobody reach this process's memory");
     config().single_copy_bytes = 1;
     REQUIRE(transport::use_only("shm").ok());
     start_setup(false, false);

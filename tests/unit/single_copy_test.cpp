@@ -5,7 +5,9 @@
 #include <mpix/detail/order.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "host/protocol/copying_side.h"
@@ -32,9 +34,33 @@ bool met() {
     return may;
 }
 
-void start(send_request &send, std::uint64_t epoch) {
+enum class by { receiver, sender };
+void start(send_request &send, std::uint64_t epoch, by side = by::receiver) {
+    // The first turn is the receiver's, the second the sender's.
+    static_cast<const transport::peer_memory *>(send.home->far)->epochs = side == by::receiver ? 0 : 1;
     send.start();
     detail::store_relaxed(&send.words->clear_to_send, epoch);
+}
+
+// Matched with a send of the other process, from that buffer there.
+std::shared_ptr<receive_request> matched_receive(std::vector<char> &into, char *from) {
+    static int tag = 100;  // each has its own, since what is left of the one before would match
+    const auto receive = make<receive_request>(into, ++tag);
+    const auto number = static_cast<std::uint64_t>(tag);
+    offer_body offer{
+        .communicator = 99, .tag = tag, .partitions = partitions, .bytes = message, .words = peer().itself.inbox};
+    offer.flags.set(offer_flag::in_place);
+    transport::describe_buffer(from, message, offer.send_buffer);
+    peer().says({.from = number, .body = offer});
+    peer().says({.from = number, .to = receive->number, .body = connect_body{}});
+    REQUIRE(receive->home->far != nullptr);
+    return receive;
+}
+char *const nowhere = reinterpret_cast<char *>(64);  // neither process has anything there
+
+// Not mapped in the other process, which was made before.
+char *pages_of_ours() {
+    return static_cast<char *>(mmap(nullptr, message, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
 // For longer than a sender waits for its receiver.
@@ -82,17 +108,41 @@ TEST_CASE("what nobody reads the sender's Wait writes, also the rest of a messag
     leave(send);
 }
 
-TEST_CASE("what Pready writes is marked as copied before its flag is set") {
+TEST_CASE("the sender writes what its receiver may not read, and tries to again and again") {
+    if (!met()) return;
+    std::vector<char> sent(message, 7);
+    const auto send = make<send_request>(sent, 1);
+    peer().accepts(*send);
+    start(*send, 1);
+    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    std::atomic<bool> ended{false};
+    std::thread receiver([&, taken = peer().taken()] {
+        while (!ended)
+            for (int p = 0; p < partitions; ++p)
+                if (detail::cas_acq_rel_gpu(&taken[p], 0, 1)) {
+                    for (const std::uint64_t since = detail::now_ns(); detail::now_ns() - since < 3000;) {
+                    }
+                    detail::store_release_gpu(&taken[p], 0);
+                }
+    });
+    CHECK(end_of(*send).ok());
+    ended = true;
+    receiver.join();
+    CHECK(holds(peer().buffer, 7, message));
+    leave(send);
+}
+
+TEST_CASE("what Pready writes is marked as copied") {
     if (!met()) return;
     std::vector<char> sent(message, 7);
     const auto send = make<send_request>(sent, 1);
     peer().accepts(*send);
     for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
-        start(*send, epoch);
+        start(*send, epoch, epoch == 1 ? by::receiver : by::sender);
         std::fill(sent.begin(), sent.end(), static_cast<char>(epoch));
         CHECK(send->ready(1) == MPI_SUCCESS);
         CHECK(peer().flags()[1] == epoch);
-        CHECK(peer().taken()[1] == (epoch == 2 ? 4 : 0));  // in the second epoch the sender's side has its turn
+        CHECK(peer().taken()[1] == (epoch == 2 ? 4 : 0));
         CHECK(holds(peer().buffer + elements, epoch == 2 ? 2 : 0));
         CHECK(send->ready(0) == MPI_SUCCESS);
         CHECK(end_of(*send).ok());
@@ -101,21 +151,33 @@ TEST_CASE("what Pready writes is marked as copied before its flag is set") {
     leave(send);
 }
 
+TEST_CASE("after a write that has failed, Wait returns when nobody reads, nor will begin to") {
+    if (!met()) return;
+    std::vector<char> sent(message, 7);
+    const auto send = make<send_request>(sent, 1);
+    char *const good = peer().buffer;
+    peer().buffer = pages_of_ours();
+    peer().accepts(*send);
+    peer().buffer = good;
+    for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+        start(*send, epoch);
+        for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+        if (epoch == 1) {
+            detail::store_release_gpu(&peer().taken()[1], 1);  // it is reading this one
+            CHECK(stays_active(*send));
+            detail::store_release_gpu(&peer().taken()[1], 2);
+        }
+        CHECK(end_of(*send).message().find("partition 0 cannot be written") == 0);
+        CHECK(peer().taken()[0] % 2 == 1);  // claimed for ever
+    }
+    leave(send);
+}
+
 TEST_CASE("a receive reads what it looks for, once, and leaves to the sender what it cannot read") {
     if (!met()) return;
     std::vector<char> received(message);
-    static int tag = 2;  // of each run of this test case, since what is left of the one before would match
-    ++tag;
-    const auto receive = make<receive_request>(received, tag);
-    const auto from = static_cast<std::uint64_t>(tag);
-    offer_body offer{
-        .communicator = 99, .tag = tag, .partitions = partitions, .bytes = message, .words = peer().itself.inbox};
-    offer.flags.set(offer_flag::in_place);
     const bool readable = GENERATE(true, false);
-    transport::describe_buffer(readable ? peer().buffer : reinterpret_cast<char *>(64), message, offer.send_buffer);
-    peer().says({.from = from, .body = offer});
-    peer().says({.from = from, .to = receive->number, .body = connect_body{}});
-    REQUIRE(receive->home->far != nullptr);
+    const auto receive = matched_receive(received, readable ? peer().buffer : nowhere);
     std::uint64_t *const flags = receive->home->flags, *const taken = receive->home->taken;
     receive->start();
     std::memset(peer().buffer, 3, message);
@@ -150,16 +212,55 @@ TEST_CASE("a receive reads what it looks for, once, and leaves to the sender wha
     leave(receive);
 }
 
+TEST_CASE("a receive that cannot read says which partitions are missing, and that they are ready") {
+    if (!met()) return;
+    std::vector<char> received(message);
+    const auto receive = matched_receive(received, nowhere);
+    receive->start();
+    for (int p = 0; p < partitions; ++p) detail::store_release(&receive->home->flags[p], 1);
+    CHECK_FALSE(receive->done());
+    detail::store_release_gpu(&receive->home->taken[1], 2);
+    const stall s = receive->describe_stall();
+    CHECK(s.missing == std::vector<int>{0});
+    CHECK(s.remark.find("all partitions are ready, and the system has not copied these") != std::string::npos);
+    detail::store_release_gpu(&receive->home->taken[0], 2);
+    CHECK(end_of(*receive).ok());
+    leave(receive);
+}
+
 TEST_CASE("both sides are tried, then the faster one copies, and now and then the other") {
-    for (std::uint64_t epoch = 1; epoch <= copy_trials; ++epoch)
-        CHECK(receiver_copies(epoch, 9, 5) == (epoch % 2 == 1));
-    for (const std::uint64_t epoch : {copy_trials + 1, copy_trial_period - 1, copy_trial_period + 1}) {
-        CHECK(receiver_copies(epoch, 5, 9));
-        CHECK(receiver_copies(epoch, 5, 0));
-        CHECK_FALSE(receiver_copies(epoch, 9, 5));
-        CHECK_FALSE(receiver_copies(epoch, 0, 5));
-        CHECK_FALSE(receiver_copies(epoch, 0, 0));
+    for (std::uint64_t turn = 1; turn <= copy_trials; ++turn) CHECK(receiver_copies(turn, 9, 5) == (turn % 2 == 1));
+    for (const std::uint64_t turn : {copy_trials + 1, copy_trial_period - 1, copy_trial_period + 1}) {
+        CHECK(receiver_copies(turn, 5, 9));
+        CHECK(receiver_copies(turn, 5, 0));
+        CHECK_FALSE(receiver_copies(turn, 9, 5));
+        CHECK_FALSE(receiver_copies(turn, 0, 5));
+        CHECK_FALSE(receiver_copies(turn, 0, 0));
     }
     CHECK_FALSE(receiver_copies(copy_trial_period, 5, 9));
     CHECK(receiver_copies(2 * copy_trial_period, 9, 5));
+    for (const std::uint64_t turn : {std::uint64_t{1}, copy_trials + 1, copy_trial_period})
+        CHECK_FALSE(receiver_copies(turn, transport::cannot_copy, 5));
+}
+
+// The last one, for the others need the process.
+TEST_CASE("a process that ends while it reads, or is read, ends both requests") {
+    if (!met()) return;
+    std::vector<char> sent(message, 7), received(message);
+    const auto send = make<send_request>(sent, 1);
+    peer().accepts(*send);
+    start(*send, 1);
+    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    detail::store_release_gpu(&peer().taken()[0], 2);
+    detail::store_release_gpu(&peer().taken()[1], 1);  // it is reading this one
+    const auto receive = matched_receive(received, peer().buffer);
+    receive->start();
+    detail::store_release(&receive->home->flags[0], 1);
+    peer().end();
+    // The receive meets the end: its read finds no process.
+    const std::string ended = "the process of rank 1 (world rank 1) has ended";
+    CHECK(end_of(*receive).message() == ended);
+    CHECK(end_of(*send).message() == ended);
+    leave(send);
+    leave(receive);
 }

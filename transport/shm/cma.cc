@@ -66,7 +66,9 @@ int copy_timed(copy_call copy, const mpix_far_memory *self, const void *there, v
     const std::uint64_t since = detail::now_ns();
     const int error = copy_all(copy, memory.pid, reinterpret_cast<std::uintptr_t>(there), here, bytes);
     std::uint64_t &known = writes ? memory.write_cost : memory.read_cost;
-    if (error == 0 && bytes != 0)
+    if (error == EPERM)  // leave was given when it was tried
+        detail::store_relaxed(&known, cannot_copy);
+    else if (error == 0 && bytes != 0)
         detail::store_relaxed(&known, next_copy_cost(detail::load_relaxed(&known), bytes, detail::now_ns() - since));
     return error;
 }

@@ -79,7 +79,8 @@ struct mpix_words {
     uint64_t kernel_epoch;  // last epoch that a kernel has started (the owner's kernels)
     uint64_t concluded;     // send: last epoch that needed the progress engine, or the host's Pready, and is over
                             // (owner's host)
-    uint64_t read_cost;     // send, single copy: what the receiver's reads take (copying_side.h; written by the peer)
+    uint64_t read_cost;  // send, single copy: the receiver's peer_memory.read_cost (transport/cma.h), in ns for a MiB
+                         // (written by the peer)
     uint64_t unused[5];
 };
 
@@ -99,7 +100,7 @@ struct mpix_layouts {
 };
 #define MPIX_FLAGS_WITH_LAYOUTS 1ull  // in mpix_prequest.flags of a send
 
-// Another process's own memory, which only the host reads and writes, by a call: 0, or an errno.
+// Another process's own memory. Only the host reads and writes it, by these calls, which return 0 or an errno.
 struct mpix_far_memory {
     int (*read)(const struct mpix_far_memory *self, void *to, const char *from, uint64_t bytes);
     int (*write)(const struct mpix_far_memory *self, char *to, const void *from, uint64_t bytes);
@@ -140,9 +141,9 @@ struct mpix_prequest {
 
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
-    char *landing;             // where the message lies or goes; null: user's buffer (receive), or nothing
-                               // this executor can store to (send); with `far`, the other side's buffer, an
-                               // address there
+    char *landing;             // where the message lies or goes. With `far`: of a send the receive buffer, of a receive
+                               // the send buffer, as addresses in the other process. Null: the user's buffer (receive),
+                               // or nothing that this executor can store to (send)
     uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message. Of a send,
                                // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So a thread that
                                // has read this field without ordering knows whether to read that one.

@@ -20,8 +20,8 @@ enum class transfer {
     datatype,  ///< one partition with a derived datatype, which leaves when all fields are ready
     plain,  ///< packed, and sent by MPI_Send_init, without partitions, when all fields are ready; to compare with. No
             ///< stall is noticed
-    automatic,  ///< datatype for messages of at least 8 KiB, which copies less; packed for shorter ones, for reverse
-                ///< exchanges, and if a field has two allocations
+    automatic,  ///< datatype, which copies less, for messages of 8 KiB to 2^31 - 1 bytes; packed for all others, for
+                ///< reverse exchanges, and if a field has two allocations
 };
 
 /** What a reverse exchange does with a cell's value and those of its ghost cells. */
@@ -90,8 +90,9 @@ public:
      */
     void start();
     /**
-     * The same in steps, for fields that are computed one after the other: begin an exchange, then send each field when
-     * it is ready. `field` is its position in the constructor's list, from 0. Errors of ready(): MPI_ERR_ARG (no such
+     * The same in steps, for fields that are computed one after the other: begin an exchange, then say of each field that
+     * it is ready. A packed message sends the field at once; one that goes by a datatype, or plain, leaves when all
+     * fields are ready. `field` is its position in the constructor's list, from 0. Errors of ready(): MPI_ERR_ARG (no such
      * field), MPI_ERR_REQUEST (not active, or the field is ready).
      */
     void begin();
@@ -105,7 +106,8 @@ public:
      *
      * After any other error that MPI gives to start(), begin(), ready() or finish(), the exchange has failed: these and
      * swap() throw MPI_ERR_REQUEST ("an earlier call has failed"), active() is false, and it can only be destroyed.
-     * Messages that are still active keep their memory; with transfer::datatype that is the fields'.
+     * Messages that are still active keep their memory; of those that go by a datatype (transfer::datatype, and
+     * automatic from 8 KiB on) that is the fields'.
      */
     void finish();
     /** Whether it has begun, is not finished, and has not failed. */

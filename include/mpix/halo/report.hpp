@@ -25,6 +25,8 @@ struct message_report {
     std::int64_t bytes = 0;                     ///< of all of them
     /** As MPIX_Request_path says, so "unmatched" at first; "MPI" with transfer::plain. */
     std::string path;
+    /** Of a message of an exchange; never automatic. */
+    halo::transfer transfer = halo::transfer::packed;
     /** By the bandwidths of grid_options::links, nothing else being under way; 0 without these. */
     double predicted_seconds = 0;
     /** Of a received message, if it is measured: the mean from begin() or start() until finish() found the
@@ -82,11 +84,11 @@ struct transfer_times {
 };
 
 /**
- * Exchange the fields `exchanges` times by each transfer, with nothing to compute meanwhile, and tell how long that takes.
+ * Exchange the fields `exchanges` times by each of packed, datatype and plain, with nothing to compute meanwhile, and tell how long that takes.
  * Collective over the grid's ranks; all get the same answer. Which transfer is the fastest depends on the machine, the
  * MPI library and the fields' shapes: a derived datatype copies less, and packing lets each field leave by itself.
  *
- * Each transfer is measured, whatever MPIX_HALO_TRANSFER says. Fills the fields' ghost cells. A field of two allocations is exchanged in the first one, and not by
+ * All three are measured, whatever MPIX_HALO_TRANSFER says. Fills the fields' ghost cells. A field of two allocations is exchanged in the first one, and not by
  * transfer::datatype.
  *
  * Errors: as of exchange, of which lengths that only one transfer refuses are no error; MPI_ERR_ARG (exchanges < 1).

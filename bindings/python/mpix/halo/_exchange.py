@@ -128,11 +128,11 @@ class Exchange(Fields):
         _c.finish(self.handle)
 
     def begin(self):
-        """Begin an exchange of which each field is sent when ready(field) says so."""
+        """Begin an exchange whose fields are marked ready one by one, by ready(field)."""
         _c.begin(self.handle)
 
     def ready(self, field):
-        """Send a field, by its position in the list."""
+        """Mark a field ready, by its position in the list. A packed message sends it at once, any other when all are ready."""
         _c.ready(field, self.handle)
 
     def overlap(self, compute):
@@ -159,7 +159,7 @@ class Exchange(Fields):
 
 
 def compare_transfers(grid, fields, exchanges=10):
-    """Exchange the fields by each transfer. Returns a dictionary of the seconds that one exchange takes by each one that is
+    """Exchange the fields by each of packed, datatype and plain. Returns a dictionary of the seconds that one exchange takes by each one that is
     possible, and the name of the fastest. Collective; fills ghost cells."""
     communicates, fields = grid_in_c(grid), list(fields)
     seconds, fastest = (ctypes.c_double * 3)(), c_int()

@@ -34,29 +34,38 @@ struct group_taker {
         else
             group_copy(group, r->buffer + offset, from, bytes);
     }
+#if !MPIX_ON_GPU
+    // In a single copy, by one thread. False: the system has refused that.
+    static bool read(const mpix_far_memory *far, char *to, const char *from, uint64_t bytes) {
+        return far->read(far, to, from, bytes) == 0;
+    }
+#endif
 };
 
 struct library_taker : group_taker {
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
 };
 
-// Copies a sender's partition to the user's buffer. False: the system does not let us read the sender's memory.
+// Copies a sender's partition to the user's buffer, out of the landing, or with `far` out of the send buffer. False: the
+// system has refused the read.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Taker>
-MPIX_FN bool copy_out(const Group &group, mpix_prequest *r, uint64_t offset, const char *from, uint64_t bytes,
-                      const Taker &copy) {
+MPIX_FN bool copy_to_user(const Group &group, mpix_prequest *r, const mpix_far_memory *far, uint64_t offset,
+                          const char *from, uint64_t bytes, const Taker &copy) {
 #if !MPIX_ON_GPU
-    if (const mpix_far_memory *const far = load_pointer(&r->far); far != nullptr)
-        return broadcast_bool(group, group.thread_rank() == 0 && far->read(far, r->buffer + offset, from, bytes) == 0);
+    if (far != nullptr)
+        return broadcast_bool(group, group.thread_rank() == 0 && copy.read(far, r->buffer + offset, from, bytes));
+#else
+    (void)far;
 #endif
     copy(group, r, offset, from, bytes);
     group.sync();  // all members' parts are in place before the leader says so
     return true;
 }
 
-// Copies sender partition i out of the landing, if its flag is set and nobody else has copied it, or is copying it.
+// Copies sender partition i to the user's buffer, if its flag is set and nobody else has copied it, or is copying it.
 // `epoch` counts for the leader only. What cannot be read stays the sender's to write; its Wait says why that fails.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -72,10 +81,12 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
     if (!broadcast_bool(group, mine)) return;
     const uint64_t total = static_cast<uint64_t>(r->partitions) * r->partition_bytes;
     const uint64_t bytes = total / load_relaxed(&r->peer_partitions);
+    // In this order: a faulty peer may undo the match meanwhile, and an address in its memory must not be taken for ours.
+    const mpix_far_memory *const far = load_pointer(&r->far);
     const char *from = load_pointer(&r->landing);
     if (const uint64_t slots = load_relaxed(&r->slots); slots > 1)
         from += static_cast<uint64_t>(broadcast_code(group, static_cast<int>(slot_of(epoch, slots)))) * total;
-    const bool copied = copy_out(group, r, i * bytes, from + i * bytes, bytes, copy);
+    const bool copied = copy_to_user(group, r, far, i * bytes, from + i * bytes, bytes, copy);
     // pairs with load_acquire_gpu in taken_all; pairs: F1
     if (leader) store_release_gpu(taken, copied ? 2 * epoch : 2 * epoch - 2);
 }

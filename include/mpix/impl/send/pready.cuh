@@ -41,7 +41,7 @@ struct outgoing {
 // Waited: by the time that the leader decides, the group has waited for clear-to-send of the receiver's kernels.
 template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY, bool Waited = false>
 struct group_mover {
-    static constexpr bool alone = false, waited = Waited, offered = false;
+    static constexpr bool alone = false, waited = Waited, left_to_receiver = false;
     static constexpr mpix_device_call call = Call;
 #if MPIX_ON_GPU
     static constexpr bool gaps = Gaps;
@@ -120,8 +120,8 @@ MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
     store_release_after_fence(&arrival_flags(flags)[p], epoch);  // pairs: A1
 }
 
-// Moves a partition to the landing, if that is mapped. If it is the receiver's buffer in its own memory, the leader writes
-// it there; or it is offered, and stays in the send buffer until either side copies it. False: the system has refused to
+// Moves a partition to the landing, if that is mapped. In a single copy the leader writes it into the receiver's buffer, or it
+// is left to the receiver, and stays in the send buffer until either process copies it. False: the system has refused to
 // write. (Where GPUs can store, the landing is the receiver's own buffer, with one slot.)
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -134,12 +134,12 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
         const int slot = broadcast_code(group, static_cast<int>(slot_of(epoch, slots)));
         landing += static_cast<uint64_t>(slot) * static_cast<uint64_t>(r->partitions) * o.partition_bytes;
     } else if (const mpix_far_memory *const far = load_pointer(&r->far); far != nullptr) {
-        if (move.offered) return true;
+        if (move.left_to_receiver) return true;
         const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
         const bool written =
             group.thread_rank() == 0 && far->write(far, landing + offset, o.buffer + offset, o.partition_bytes) == 0;
-        // Nobody else looks at this word before the flag is set.
-        if (written) store_relaxed(load_pointer(&r->taken) + p, 2 * epoch);
+        // Parrived may find this word before the flag, so it hands over the bytes, too. pairs: F1
+        if (written) store_release_gpu(load_pointer(&r->taken) + p, 2 * epoch);
         return broadcast_bool(group, written);
     }
     move(group, r, o, p, landing);
