@@ -36,7 +36,7 @@ std::string times_of(const exchange_report &r) {
 std::string advice_line(const exchange_advice &a) {
     if (a.kind == exchange_kind::host) return format("advised for host memory: {}", name_of_kind(a.kind));
     return format(
-        "advised: {}; measured between two H100, {} bytes took {} in a kernel and {} in a stream, which is ahead {}",
+        "advised: {}; measured between two H200, {} bytes took {} in a kernel and {} in a stream, which is ahead {}",
         name_of_kind(a.kind), a.bytes, microseconds(a.kernel_seconds), microseconds(a.stream_seconds),
         a.crossover_bytes == 0 ? std::string("at all sizes") : format("from {} bytes on", a.crossover_bytes));
 }

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "transport/cma.h"
+#include "transport/select.h"
 
 namespace mpix {
 

@@ -180,18 +180,16 @@ bool send_request::all_copied(bool writes) {
             continue;
         }
         if (state == 2 * epoch_ - 1) return false;  // the time goes on: a receiver that may not read gives it back
-        const bool failed = !engine_failure_.ok();
-        if (failed && state < 2 * epoch_ - 2) continue;  // given up in an earlier epoch
-        if (!failed) {
+        if (state < 2 * epoch_ - 2) continue;       // a write of an earlier epoch has failed
+        if (engine_failure_.ok()) {
             if (!writes) return false;
             const std::uint64_t now = detail::now_ns();
             if (idle_since_ == 0) idle_since_ = now;
             if (now - idle_since_ < patience_ns) return false;
         }
         if (!detail::cas_acq_rel_gpu(taken, 2 * epoch_ - 2, 2 * epoch_ - 1)) return false;  // pairs: F2
-        // After a failure the claim stays: when Wait has returned, the receiver must not begin to read.
-        if (!failed && write_into_peer(static_cast<int>(copied_)))
-            detail::store_release_gpu(taken, 2 * epoch_);  // pairs: F1
+        // If it fails the claim stays: when Wait has returned, the receiver must not begin to read.
+        if (write_into_peer(static_cast<int>(copied_))) detail::store_release_gpu(taken, 2 * epoch_);  // pairs: F1
     }
     return true;
 }
