@@ -9,6 +9,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo/host_field.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -29,11 +30,11 @@ void in_messages(std::vector<std::byte> &bytes, Each each) {
 }
 
 // `d`: of the field's points.
-status make_views(const grid_state &g, const domain &d, const field &from, void *global, int root, field_view &mine,
-                  field_view &whole) {
+status make_views(const grid_state &g, const domain &d, const field &from, void *global, int root, host_field &memory,
+                  field_view &mine, field_view &whole) {
     if (root < 0 || root >= g.ranks)
         return failure(MPI_ERR_ROOT, format("root is {}; there are {} ranks", root, g.ranks));
-    if (status s = field_view::make(from, g.local_points(from.layout.staggered), d.dimensions, mine); !s.ok())
+    if (status s = memory.make(g, from, mine); !s.ok())
         return s.in_context(class_of(s) == MPI_ERR_COUNT ? "from: " : "from.");
     if (g.rank != root) return {};
     if (global == nullptr) return failure(MPI_ERR_BUFFER, "global is null");
@@ -50,7 +51,8 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
     const grid_state &state = *grid_internals::state_of(g, gather_call);
     const domain d = points_of(state.domain, from.layout.staggered);
     field_view mine, whole;
-    const status bad = given.ok() ? make_views(state, d, from, global, root, mine, whole) : given;
+    host_field memory;
+    const status bad = given.ok() ? make_views(state, d, from, global, root, memory, mine, whole) : given;
     check_collectively(state.comm, gather_call, bad,
                        {{"root", {root}},
                         {.name = "from: values", .values = {mine.value_bytes()}, .verb = "have", .counted = " bytes"},

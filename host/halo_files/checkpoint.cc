@@ -32,7 +32,7 @@ void note(status &first, const status &next) {
 status write_all(const grid_state &g, const std::string &path, const std::vector<file_field> &fields, std::int64_t step,
                  std::int64_t piece_bytes) {
     checkpoint_header header{.step = step, .extent = g.domain.extent};
-    for (const auto &[name, view, points] : fields)
+    for (const auto &[name, view, points, memory] : fields)
         header.fields.push_back({name, points.extent, view.value_bytes(), view.components(), view.type()});
     shared_file file;
     check_collectively(g.comm, to_write, file.open(path, MPI_MODE_WRONLY).in_context(path + ": "));
@@ -167,6 +167,8 @@ std::int64_t read_checkpoint_checked(const grid &g, const std::string &path, con
     for (std::size_t f = 0; f < checked.size(); ++f)
         note(failed, field_data(state, checked[f], piece_bytes).read(file, header.place_of(found[f])));
     note(failed, file.close());
+    for (std::size_t f = 0; failed.ok() && f < checked.size(); ++f)
+        note(failed, checked[f].memory.write_back().in_context(format("fields[{}].", f)));
     check_collectively(state.comm, to_read, failed.in_context(name));
     return header.step;
 }

@@ -25,8 +25,8 @@ status make_file_fields(const grid_state &g, const std::vector<named_field> &fie
             if (fields[j].name == name)
                 return failure(MPI_ERR_ARG, format("fields[{}].name is {}, which is that of fields[{}]", i, name, j));
         const std::array<bool, 3> &staggered = field.layout.staggered;
-        file_field &f = made.emplace_back(file_field{name, {}, points_of(g.domain, staggered)});
-        status s = field_view::make(field, g.local_points(staggered), g.domain.dimensions, f.view);
+        file_field &f = made.emplace_back(file_field{name, {}, points_of(g.domain, staggered), {}});
+        status s = f.memory.make(g, field, f.view);
         if (!s.ok()) return s.in_context(format("fields[{}].field{}", i, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         if (f.view.value_bytes() > most_cell_bytes / f.view.components())
             return failure(MPI_ERR_COUNT,
@@ -42,7 +42,7 @@ void append_fields(std::vector<argument> &to, const std::vector<file_field> &fie
     to.push_back(
         {.name = "fields", .values = {static_cast<std::int64_t>(fields.size())}, .verb = "has", .counted = " entries"});
     for (std::size_t i = 0; i < fields.size(); ++i) {
-        const auto &[name, view, points] = fields[i];
+        const auto &[name, view, points, memory] = fields[i];
         const std::string prefix = format("fields[{}].", i);
         to.push_back(argument::text(prefix + "name", name));
         to.push_back(

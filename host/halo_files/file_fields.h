@@ -12,6 +12,7 @@
 #include "host/field/layout.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
+#include "host/halo/host_field.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
@@ -20,6 +21,7 @@ struct file_field {
     std::string name;
     field_view view;
     domain points;  // of the field, if it is staggered; otherwise its cells
+    host_field memory{};
 };
 
 // What `path` and `fields` give, or throws error on all ranks. Collective. `given`: what was wrong on this rank before.

@@ -13,6 +13,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo/host_field.h"
 #include "host/halo_files/file_order.h"
 #include "host/halo_files/posix_file.h"
 #include "host/report.h"
@@ -65,12 +66,12 @@ struct plane {
 
 // `d`: of the field's points.
 status check(const grid_state &g, const domain &d, const std::string &path, const field &from, const slice &shown,
-             field_view &view) {
+             host_field &memory, field_view &view) {
     std::vector<std::byte> none;
     if (status s = to_png({}, 0, 0, none); !s.ok()) return s;
     if (path.empty()) return failure(MPI_ERR_ARG, "path is empty");
     if (path.find('\0') != std::string::npos) return failure(MPI_ERR_ARG, "path has a null character");
-    if (status s = field_view::make(from, g.local_points(from.layout.staggered), d.dimensions, view); !s.ok())
+    if (status s = memory.make(g, from, view); !s.ok())
         return s.in_context(class_of(s) == MPI_ERR_COUNT ? "from: " : "from.");
     if (size_of(view.type()) == 0) return failure(MPI_ERR_TYPE, "from.type is bytes; a picture needs numbers");
     if (shown.axis < 0 || shown.axis > 2)
@@ -176,7 +177,8 @@ void write_png_checked(const grid &g, const std::string &path, const field &from
     const grid_state &state = *grid_internals::state_of(g, png_call);
     const domain points = points_of(state.domain, from.layout.staggered);
     field_view view;
-    const status bad = given.ok() ? check(state, points, path, from, shown, view) : given;
+    host_field memory;
+    const status bad = given.ok() ? check(state, points, path, from, shown, memory, view) : given;
     check_collectively(state.comm, png_call, bad,
                        {argument::text("path", path),
                         {"from.layout.staggered", {view.staggered().begin(), view.staggered().end()}},

@@ -86,6 +86,7 @@ public:
         return all == bytes_;
     }
     bool is_fresh() const { return bytes_ == fresh(); }
+    std::vector<bytes> &contents() { return bytes_; }  // of each box
     halo::named_field description() {
         halo::field f(nullptr, shape_.value, radius_, layout_);
         f.type = shape_.type;

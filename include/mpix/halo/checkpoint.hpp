@@ -19,7 +19,8 @@ namespace mpix::halo {
  *
  * path    of the file, as rename() and MPI_File_open() take it; on a file system that all ranks share
  * fields  of distinct names; none is allowed. All ranks give the same path, names, value sizes, types, components and
- *         step. Values of a cell take 1 GiB at most
+ *         step. Values of a cell take 1 GiB at most. In host memory, or in memory of a GPU, which is copied to the host
+ *         first: kernels that write it have ended
  * step    any number of the program's
  *
  * The file is complete or not there: it is written as `path` + ".partial", forced to the storage device, and then
@@ -27,7 +28,7 @@ namespace mpix::halo {
  * that fails removes the .partial file; the next call removes that of a program that has ended. So no two calls may
  * write the same path at once.
  *
- * Each rank needs memory for three pieces of the file of 16 MiB. Not while an exchange of the fields is active.
+ * Each rank needs memory for three pieces of the file of 16 MiB, and for its fields in GPU memory. Not while an exchange of the fields is active.
  *
  * Errors: MPI_ERR_ARG (a name, or ranks that disagree); MPI_ERR_ARG, MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE of a
  * field, as of an exchange; MPI_ERR_NO_SUCH_FILE, MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY,
@@ -44,7 +45,9 @@ MPIX_HALO_API void write_checkpoint(const grid &g, const std::string &path, cons
  * fields  found by their names, in any order; the file may have others. As of write_checkpoint. Fields of which the
  *         file, or the program, knows the size of values only have any type of that size
  *
- * The file is checked before a field is changed. If reading fails after that, cells of the fields are undefined.
+ * The file is checked before a field is changed. If reading fails after that, cells of the fields in host memory are
+ * undefined. Fields in GPU memory are copied to the host and back, with all bytes between the cells: no kernel uses them
+ * meanwhile.
  *
  * Errors: as of write_checkpoint; MPI_ERR_ARG (the file's domain has another extent, or the file lacks a field, or has
  * it with other values or components), MPI_ERR_IO (it is no such file, or damaged, or cut short; the sentence names what

@@ -13,7 +13,8 @@ namespace mpix::halo {
  * Copy the cells of all boxes, without ghost cells, into one array on one rank. Collective over the grid's ranks.
  *
  * from    as of an exchange; all ranks give the same value size, components and interleaving. Its radius matters only
- *         for where the cells lie
+ *         for where the cells lie. In host memory, or in memory of a GPU, which is copied to the host first: kernels that
+ *         write it have ended
  * global  on rank `root`: memory for all values of the domain, host memory of the caller's, which overlaps no field.
  *         Not used on other ranks
  *

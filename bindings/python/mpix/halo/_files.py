@@ -8,7 +8,7 @@ import numpy
 from . import _c
 from ._box import Box, three
 from ._exchange import grid_in_c
-from ._field import field_in_c, fields_in_c, refuse_gpu
+from ._field import field_in_c, fields_in_c
 
 COLORS = ("grey", "blue_red")
 
@@ -17,7 +17,6 @@ def gather(grid, field, root=0):
     """The cells of all boxes as one array on rank `root`, with the field's order of axes; None on the others."""
     communicates, whole = grid_in_c(grid), None
     with _c.collective(lambda: _c.gather(communicates, None, None, 0)):
-        refuse_gpu([field], "gather takes host memory")
         made = field_in_c(grid, field, "field")
         if grid.rank == root:
             extent = three(grid.extent, "extent", 1)
@@ -42,7 +41,6 @@ def _named(grid, fields):
     """A dictionary of fields by their names, as an array in C."""
     if not isinstance(fields, dict):
         raise TypeError(f"fields is {type(fields).__name__}; it is a dictionary of fields by their names")
-    refuse_gpu(list(fields.values()), "files take host memory")
     made = fields_in_c(grid, list(fields.values()))
     return (_c.NamedField * max(len(fields), 1))(*(_c.NamedField(str(name).encode(), made[i]) for i, name in
                                                    enumerate(fields))), made
@@ -83,7 +81,6 @@ def write_png(grid, path, field, *, axis=2, at=0, component=0, low=0.0, high=0.0
     with _c.collective(lambda: _c.write_png(communicates, b"", None, None)):
         if colors not in COLORS:
             raise ValueError(f"colors is {colors!r}; it is one of {', '.join(COLORS)}")
-        refuse_gpu([field], "pictures take host memory")
         file, made = os.fsencode(path), field_in_c(grid, field, "field")
         shown = _c.Slice(axis, at, component, low, high, COLORS.index(colors))
     _c.write_png(communicates, file, byref(made), byref(shown))
