@@ -115,6 +115,23 @@ void reports(bool plain) {
     }
 }
 
+// Of an automatic exchange, which messages are packed.
+void says_the_transfer() {
+    for (const int rows : {31, 32}) {  // 64 * 32 * 4 bytes are the least that go by a datatype
+        const halo::grid g(MPI_COMM_WORLD, {64, rows, 80});
+        halo::array<float> u(g, halo::radius::faces(1));
+        halo::exchange x(g, {u});
+        x.start();
+        x.finish();
+        const halo::exchange_report r = x.report();
+        expect(r.sent.at(0).bytes == 64 * rows * 4, "one face");
+        const bool typed = rows == 32;
+        expect(typed == (r.sent[0].transfer == halo::transfer::datatype), "the transfer of a message sent");
+        expect(r.sent[0].transfer == r.received.at(0).transfer, "the transfer of a message received");
+        expect(r.text().find(typed ? "by shm, datatype" : "by shm, packed") != std::string::npos, r.text());
+    }
+}
+
 void measures_anew() {
     const halo::grid g = two_boxes();
     halo::array<double> u(g, radius::faces(2));
@@ -297,6 +314,7 @@ int main(int argc, char **argv) {
     const bool plain = argc > 1 && std::strcmp(argv[1], "plain") == 0;
     reports(plain);
     measures_anew();
+    if (!plain) says_the_transfer();
     if (!plain) directions();
     in_stream(!plain);
     if (plain) step_lines();  // MPIX_EXPLAIN would write, too

@@ -5,9 +5,7 @@
 #include <mpix/detail/order.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "host/protocol/copying_side.h"
@@ -42,16 +40,24 @@ void start(send_request &send, std::uint64_t epoch, by side = by::receiver) {
     detail::store_relaxed(&send.words->clear_to_send, epoch);
 }
 
-// Matched with a send of the other process, from that buffer there.
-std::shared_ptr<receive_request> matched_receive(std::vector<char> &into, char *from) {
-    static int tag = 100;  // each has its own, since what is left of the one before would match
-    const auto receive = make<receive_request>(into, ++tag);
-    const auto number = static_cast<std::uint64_t>(tag);
-    offer_body offer{
+// The other process makes a send, from that buffer there.
+void offer_single_copy(int tag, char *from, std::uint64_t number) {
+    offer_body body{
         .communicator = 99, .tag = tag, .partitions = partitions, .bytes = message, .words = peer().itself.inbox};
-    offer.flags.set(offer_flag::in_place);
-    transport::describe_buffer(from, message, offer.send_buffer);
-    peer().says({.from = number, .body = offer});
+    body.flags.set(offer_flag::in_place);
+    transport::describe_buffer(from, message, body.send_buffer);
+    peer().says({.from = number, .body = body});
+}
+int next_tag() {
+    static int tag = 100;  // each has its own, since what is left of the one before would match
+    return ++tag;
+}
+// Matched with such a send.
+std::shared_ptr<receive_request> matched_receive(std::vector<char> &into, char *from) {
+    const int tag = next_tag();
+    const auto receive = make<receive_request>(into, tag);
+    const auto number = static_cast<std::uint64_t>(tag);
+    offer_single_copy(tag, from, number);
     peer().says({.from = number, .to = receive->number, .body = connect_body{}});
     REQUIRE(receive->home->far != nullptr);
     return receive;
@@ -115,19 +121,18 @@ TEST_CASE("the sender writes what its receiver may not read, and tries to again 
     peer().accepts(*send);
     start(*send, 1);
     for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
-    std::atomic<bool> ended{false};
-    std::thread receiver([&, taken = peer().taken()] {
-        while (!ended)
-            for (int p = 0; p < partitions; ++p)
-                if (detail::cas_acq_rel_gpu(&taken[p], 0, 1)) {
-                    for (const std::uint64_t since = detail::now_ns(); detail::now_ns() - since < 3000;) {
-                    }
-                    detail::store_release_gpu(&taken[p], 0);
-                }
-    });
+    const auto since = wait_clock::now();
+    bool done = false;
+    while (!done && seconds_since(since) < 30) {
+        // A receiver that claims a partition, may not read, and gives it back, between any two looks.
+        if (detail::cas_acq_rel_gpu(&peer().taken()[0], 0, 1)) {
+            CHECK_FALSE(send->done());
+            detail::store_release_gpu(&peer().taken()[0], 0);
+        }
+        done = send->done();
+    }
+    CHECK(done);
     CHECK(end_of(*send).ok());
-    ended = true;
-    receiver.join();
     CHECK(holds(peer().buffer, 7, message));
     leave(send);
 }
@@ -209,6 +214,26 @@ TEST_CASE("a receive reads what it looks for, once, and leaves to the sender wha
     CHECK(end_of(*receive).ok());
     CHECK(holds(received.data(), readable ? 4 : 5));
     CHECK(holds(received.data() + elements, readable ? 3 : 5));
+    leave(receive);
+}
+
+TEST_CASE("after a match was undone there is a landing, for threads may remember how the earlier one was read") {
+    if (!met()) return;
+    std::vector<char> received(message);
+    const int tag = next_tag();
+    const auto receive = make<receive_request>(received, tag);
+    const auto number = static_cast<std::uint64_t>(tag);
+    offer_single_copy(tag, peer().buffer, number);
+    REQUIRE(receive->home->far != nullptr);
+    peer().says({.from = number, .to = receive->number, .body = connect_body{}});
+    receive->start();
+    peer().says({.from = number, .body = withdraw_body{.by = pair_side::send}});
+    CHECK(receive->home->far == nullptr);
+    offer_single_copy(tag, peer().buffer, number + 1000);
+    CHECK(receive->home->far == nullptr);
+    CHECK(receive->home->landing != nullptr);
+    detail::store_release(&receive->words->complete, 1);
+    CHECK(end_of(*receive).ok());
     leave(receive);
 }
 
