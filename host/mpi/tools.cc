@@ -137,8 +137,9 @@ status init_unseen() {
             return failure(format("mpix did not see {}: {} comes before mpix and has it; {}", name, name_of(object),
                                   remedy(object)));
     return failure(
-        "mpix did not see MPI_Init: it was called as PMPI_Init; call it, and all others, by their names that begin "
-        "with MPI_");
+        "mpix did not see MPI_Init: it was called as PMPI_Init, or not at all, but a session was opened; call it, and "
+        "all "
+        "others, by their names that begin with MPI_");
 }
 
 }  // namespace mpix
