@@ -62,10 +62,11 @@ status check(const arguments &a, const char *peer_name, operation &op) {
     if (a.datatype == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL");
     const int ranks = static_cast<int>(op.members->peers.size());
     if (a.peer != MPI_PROC_NULL && (a.peer < 0 || a.peer >= ranks))
-        return failure(MPI_ERR_RANK,
-                       a.peer == MPI_ANY_SOURCE
-                           ? format("{} is MPI_ANY_SOURCE; partitioned communication takes no wildcards", peer_name)
-                           : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1));
+        return failure(
+            MPI_ERR_RANK,
+            a.peer == MPI_ANY_SOURCE
+                ? format("{} is {} (MPI_ANY_SOURCE); partitioned communication takes no wildcards", peer_name, a.peer)
+                : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1));
     if (a.tag < 0 || a.tag > tag_limit())
         return failure(MPI_ERR_TAG, a.tag == MPI_ANY_TAG
                                         ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"

@@ -193,6 +193,7 @@ def errors():
     fails(TypeError, "comm is 5", halo.Grid, 5, (4, 4))
     fails(TypeError, "extent is 4", halo.Grid, world, 4)
     fails(ValueError, "extent has 4 numbers", halo.Grid, world, (4, 4, 4, 4))
+    fails(TypeError, "periodic is True; it is up to three bools", halo.Grid, world, (64, 4), periodic=True)
     error = fails(mpix.Error, "extent[1] is 0", halo.Grid, world, (64, 0))
     assert error.error_class == MPI.ERR_DIMS
     fails(ValueError, "owners are as many", halo.Grid, world, (64, 4), owners=[0])
@@ -219,6 +220,15 @@ def errors():
         fails(ValueError, "fields[0]: its two fields differ", halo.Exchange, grid, [(u, other)])
         fails(ValueError, "transfer is 'fast'", halo.Exchange, grid, [u], transfer="fast")
         fails(ValueError, "reduce is 'mean'", halo.Exchange, grid, [u], reduce="mean")
+        fails(TypeError, "fields is Field; it is a list of fields", halo.Exchange, grid, u)
+        fails(TypeError, "fields is Field; it is a list of fields", halo.StreamExchange, grid, u)
+        fails(TypeError, "fields is Field; it is a list of fields", halo.compare_transfers, grid, u)
+        fails(TypeError, "exchanges is 'many'; it is a whole number", halo.compare_transfers, grid, [u], "many")
+        fails(TypeError, "radius is 1; it is a Radius", halo.Field.zeros, grid, 1)
+        fails(TypeError, "root is 'a'; it is a whole number", halo.gather, grid, u, root="a")
+        fails(TypeError, "step is 'x'; it is a whole number", halo.write_checkpoint, grid, "nowhere", {"u": u}, step="x")
+        fails(TypeError, "path is float", halo.write_checkpoint, grid, 5.5, {"u": u})
+        fails(TypeError, "axis is 'z'; it is a whole number", halo.write_png, grid, "nowhere", u, axis="z")
         fails(TypeError, "fields[1] is ndarray", halo.Exchange, grid, [u, array])
         small = halo.Field(grid, zeros((10, nx)), faces)
         small.memories[0].shape = (9, nx)  # as if it were smaller: what C says of it
@@ -244,8 +254,16 @@ def errors():
         exchange.finish()
         exchange.free()
         if world.size > 1:  # one rank's error is one on all: none waits for it
-            fields = [array] if world.rank == 1 else [u]
-            fails(TypeError if world.rank == 1 else mpix.Error, "fields", halo.Exchange, grid, fields)
+            named = {"u": u}
+            for call, right, wrong in ((halo.Exchange, [[u]], [[array]]), (halo.Exchange, [[u]], [u]),
+                                       (halo.StreamExchange, [[u]], [u]), (halo.compare_transfers, [[u]], [u]),
+                                       (halo.gather, [u, 0], [u, "a"]),
+                                       (halo.write_checkpoint, ["nowhere", named, 0], ["nowhere", named, "x"]),
+                                       (halo.write_checkpoint, ["nowhere", named], [5.5, named])):
+                if world.rank == 1:
+                    fails(TypeError, "", call, grid, *wrong)
+                else:
+                    fails(mpix.Error, "rank 1", call, grid, *right)
             fields = {"u": u} if world.rank else [u]
             fails((mpix.Error, TypeError), "fields", halo.write_checkpoint, grid, "nowhere", fields)
             fails((mpix.Error, TypeError), "from" if world.rank else "field", halo.gather, grid, u if world.rank else array)

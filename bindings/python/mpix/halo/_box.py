@@ -18,8 +18,17 @@ def three(given, name, fill):
     return numbers + (fill,) * (3 - len(numbers))
 
 
+def whole_number(given, name):
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} is {given!r}; it is a whole number") from None
+
+
 def axes(given, name):
     """One flag for each axis, the others 0; none at all for ()."""
+    if not hasattr(given, "__iter__"):
+        raise TypeError(f"{name} is {given!r}; it is up to three bools")
     numbers = [bool(n) for n in given]
     if len(numbers) > 3:
         raise ValueError(f"{name} has {len(numbers)} entries; it has at most three")

@@ -5,8 +5,8 @@ from ctypes import byref, c_int, c_int64, c_void_p
 
 from .._handles import mpi, value_of
 from . import _c
-from ._box import Box
-from ._field import fields_in_c, refuse_gpu
+from ._box import Box, whole_number
+from ._field import fields_in_c, list_of, refuse_gpu
 from ._grid import Grid, Handle
 
 TRANSFERS = ("packed", "datatype", "plain", "automatic")
@@ -101,8 +101,8 @@ class Exchange(Fields):
 
     def __init__(self, grid, fields, *, transfer="automatic", reduce=None):
         communicates, handle = grid_in_c(grid), c_void_p()
-        self.grid, self.fields = grid, list(fields)
         with _c.collective(lambda: _c.exchange_create(communicates, 1, None, 0, byref(handle))):
+            self.grid, self.fields = grid, list_of(fields)
             if transfer not in TRANSFERS:
                 raise ValueError(f"transfer is {transfer!r}; it is one of {', '.join(TRANSFERS)}")
             if reduce is not None and reduce not in REDUCTIONS:
@@ -159,13 +159,14 @@ class Exchange(Fields):
 
 
 def compare_transfers(grid, fields, exchanges=10):
-    """Exchange the fields by each of packed, datatype and plain. Returns a dictionary of the seconds that one exchange takes by each one that is
-    possible, and the name of the fastest. Collective; fills ghost cells."""
-    communicates, fields = grid_in_c(grid), list(fields)
+    """Exchange the fields by each of packed, datatype and plain. Returns a dictionary of the seconds that one exchange takes
+    by each one that is possible, and the name of the fastest. Collective; fills ghost cells."""
+    communicates = grid_in_c(grid)
     seconds, fastest = (ctypes.c_double * 3)(), c_int()
     with _c.collective(lambda: _c.compare_transfers(communicates, 1, None, 1, seconds, byref(fastest))):
+        fields = list_of(fields)
         refuse_gpu(fields, "only host memory is compared")
-        made = fields_in_c(grid, fields)
+        made, exchanges = fields_in_c(grid, fields), whole_number(exchanges, "exchanges")
     _c.compare_transfers(communicates, len(fields), made, exchanges, seconds, byref(fastest))
     return {name: seconds[i] for i, name in enumerate(TRANSFERS[:len(seconds)]) if seconds[i] > 0}, TRANSFERS[fastest.value]
 

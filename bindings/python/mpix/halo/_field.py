@@ -60,9 +60,9 @@ class Field:
             raise ValueError(f'order is {order!r}; it is "C" or "F"')
         if components not in (None, "first", "last"):
             raise ValueError(f'components is {components!r}; it is None, "first" or "last"')
+        radius_in_c(radius)
         self.grid, self.radius, self.order, self.components = grid, radius, order, components
         self.staggered = tuple(bool(s) for s in axes(staggered, "staggered"))
-        radius_in_c(radius)
         self._below = radius.depth(grid.dimensions)[0] if below is None else three(below, "below", 0)
         self._without = numpy.dtype(dtype), count
         several = isinstance(array, (list, tuple))
@@ -82,6 +82,7 @@ class Field:
 
         `count`: values of a cell, if `components` is "first" or "last". Otherwise as Field.
         """
+        radius_in_c(radius)
         below, above = radius.depth(grid.dimensions)
         arrays = []
         for i in range(len(grid.boxes)):
@@ -227,6 +228,13 @@ def fields_in_c(grid, fields):
         else:
             made.append(field_in_c(grid, one, name))
     return (_c.Field * max(len(made), 1))(*made)
+
+
+def list_of(fields):
+    """The argument `fields` as a list."""
+    if isinstance(fields, Field) or not hasattr(fields, "__iter__"):
+        raise TypeError(f"fields is {type(fields).__name__}; it is a list of fields")
+    return list(fields)
 
 
 def refuse_gpu(fields, instead):

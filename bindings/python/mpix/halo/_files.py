@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whole fields: on one rank, in checkpoints, for ParaView, and as pictures. All calls are collective, and take host memory."""
+"""Whole fields: on one rank, in checkpoints, for ParaView, and as pictures. All calls are collective."""
 import os
 from ctypes import byref, c_double, c_int64
 
 import numpy
 
 from . import _c
-from ._box import Box, three
+from ._box import Box, three, whole_number
 from ._exchange import grid_in_c
 from ._field import field_in_c, fields_in_c
 
 COLORS = ("grey", "blue_red")
 
 
+def path_in_c(path):
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path is {type(path).__name__}; it is a str, bytes or os.PathLike")
+    return os.fsencode(path)
+
+
 def gather(grid, field, root=0):
     """The cells of all boxes as one array on rank `root`, with the field's order of axes; None on the others."""
     communicates, whole = grid_in_c(grid), None
     with _c.collective(lambda: _c.gather(communicates, None, None, 0)):
-        made = field_in_c(grid, field, "field")
+        made, root = field_in_c(grid, field, "field"), whole_number(root, "root")
         if grid.rank == root:
             extent = three(grid.extent, "extent", 1)
             size = grid.points(Box((0, 0, 0), extent), field.staggered).size[: grid.dimensions]
@@ -51,7 +57,7 @@ def write_checkpoint(grid, path, fields, step=0):
     of the program's."""
     communicates = grid_in_c(grid)
     with _c.collective(lambda: _c.write_checkpoint(communicates, b"", 1, None, 0)):
-        file, (named, _kept) = os.fsencode(path), _named(grid, fields)
+        file, (named, _kept), step = path_in_c(path), _named(grid, fields), whole_number(step, "step")
     _c.write_checkpoint(communicates, file, len(fields), named, step)
 
 
@@ -59,7 +65,7 @@ def read_checkpoint(grid, path, fields):
     """Read fields by their names from such a file. Returns its step. Ghost cells are left to the next exchange."""
     communicates, step = grid_in_c(grid), c_int64()
     with _c.collective(lambda: _c.read_checkpoint(communicates, b"", 1, None, None)):
-        file, (named, _kept) = os.fsencode(path), _named(grid, fields)
+        file, (named, _kept) = path_in_c(path), _named(grid, fields)
     _c.read_checkpoint(communicates, file, len(fields), named, byref(step))
     return step.value
 
@@ -69,7 +75,7 @@ def write_vti(grid, path, fields, *, origin=(), spacing=()):
     cell (0, 0, 0) lies; `spacing`: how long a cell is along each axis, 1 by default."""
     communicates = grid_in_c(grid)
     with _c.collective(lambda: _c.write_vti(communicates, b"", 1, None, None)):
-        file, (named, _kept) = os.fsencode(path), _named(grid, fields)
+        file, (named, _kept) = path_in_c(path), _named(grid, fields)
         options = _c.VtiOptions((c_double * 3)(*origin), (c_double * 3)(*spacing))
     _c.write_vti(communicates, file, len(fields), named, byref(options))
 
@@ -81,6 +87,7 @@ def write_png(grid, path, field, *, axis=2, at=0, component=0, low=0.0, high=0.0
     with _c.collective(lambda: _c.write_png(communicates, b"", None, None)):
         if colors not in COLORS:
             raise ValueError(f"colors is {colors!r}; it is one of {', '.join(COLORS)}")
-        file, made = os.fsencode(path), field_in_c(grid, field, "field")
-        shown = _c.Slice(axis, at, component, low, high, COLORS.index(colors))
+        file, made = path_in_c(path), field_in_c(grid, field, "field")
+        numbers = (whole_number(n, name) for n, name in ((axis, "axis"), (at, "at"), (component, "component")))
+        shown = _c.Slice(*numbers, low, high, COLORS.index(colors))
     _c.write_png(communicates, file, byref(made), byref(shown))

@@ -6,7 +6,7 @@ from .._streams import address_of
 from . import _c
 from ._box import three
 from ._exchange import Fields, grid_in_c
-from ._field import fields_in_c
+from ._field import fields_in_c, list_of
 
 
 class StreamExchange(Fields):
@@ -33,8 +33,8 @@ class StreamExchange(Fields):
 
     def __init__(self, grid, fields, *, tile=(0,)):
         communicates, handle = grid_in_c(grid), c_void_p()
-        self.grid, self.fields = grid, list(fields)
         with _c.collective(lambda: _c.stream_create(communicates, 1, None, None, byref(handle))):
+            self.grid, self.fields = grid, list_of(fields)
             made, shape = fields_in_c(grid, self.fields), (c_int64 * 3)(*three(tile, "tile", 0))
         _c.stream_create(communicates, len(self.fields), made, shape, byref(handle))
         super().__init__(handle, _c.stream_free, (grid, self.fields, made))
