@@ -31,7 +31,7 @@ inline sample_fields::bytes content_of(const std::string &path) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     sample_fields::bytes all(text.size());
-    std::memcpy(all.data(), text.data(), text.size());
+    if (!text.empty()) std::memcpy(all.data(), text.data(), text.size());  // neither address may be null
     return all;
 }
 
