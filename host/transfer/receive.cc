@@ -113,14 +113,6 @@ void receive_request::deliver() {
     if (delivery()->copying()) progress_busy();
 }
 
-// As detail::copy_to_user. `engine` is held.
-bool receive_request::copy_to_user(std::uint64_t offset, const char *from, std::uint64_t bytes) const {
-    const plan_taker copy{*this};
-    if (route_->in_place()) return copy.read(route_->far, op.buffer + offset, from, bytes);
-    copy(this_thread(), home, offset, from, bytes);
-    return true;
-}
-
 // The whole message is here: copies out what nobody else has taken, in as few pieces as possible. `engine` is held.
 void receive_request::take_rest(bool by_progress) {
     const std::uint64_t partitions = route_->peer_partitions, bytes = total_bytes() / partitions;
@@ -134,7 +126,9 @@ void receive_request::take_rest(bool by_progress) {
     };
     for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
         for (end = first; end < partitions && claim(taken_states[end]);) ++end;
-        const bool copied = end == first || copy_to_user(first * bytes, from + first * bytes, (end - first) * bytes);
+        const bool copied =
+            end == first || detail::copy_to_user(this_thread(), home, route_->far, first * bytes, from + first * bytes,
+                                                 (end - first) * bytes, plan_taker{*this});
         for (std::uint64_t i = first; i < end; ++i)
             detail::store_release_gpu(&taken_states[i], copied ? 2 * epoch_ : 2 * epoch_ - 2);  // as in take; pairs: F1
         if (!copied) return;

@@ -101,7 +101,6 @@ private:
     void take_rest(bool by_progress);
     bool take_in_order(bool by_progress);
     bool take_next();
-    bool copy_to_user(std::uint64_t offset, const char *from, std::uint64_t bytes) const;
     bool flags_on_device() const { return route_ != nullptr && route_->flags_on_device; }
     staged_delivery *delivery() const { return route_ == nullptr ? nullptr : route_->delivery.get(); }
     landing_kind landing() const;

@@ -61,9 +61,13 @@ stall send_request::describe_stall() {
         s.remark += format("the receiver has called MPI_Start {}, but not for this epoch", times(clear));
     if (const auto rts = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.rts; }); rts != 0)
         s.remark += format("; {} were offered to the receiver's kernels, which have not read them", rts);
-    if (s.missing.empty() && route_ != nullptr && route_->in_place() &&
-        copied_ < static_cast<std::uint64_t>(op.partitions))
-        s.remark += format("; the receiver has begun to read partition {}, and not ended", copied_);
+    if (route_ != nullptr && route_->in_place()) {
+        const std::uint64_t *const taken = route_->taken();
+        const auto read = std::count_if(taken, taken + op.partitions, [this](const std::uint64_t &state) {
+            return detail::load_relaxed(&state) == 2 * epoch_ - 1;
+        });
+        if (read != 0) s.remark += format("; {} partitions are being copied", read);
+    }
     if (!connected && !setup_in_background())
         s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
     if (!connected) s.peer = peer_says(*this);

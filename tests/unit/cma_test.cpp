@@ -63,6 +63,14 @@ char *pages(std::size_t n, std::size_t page) {
     return static_cast<char *>(mmap(nullptr, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
+// Two pages full of 1, and behind them nothing is mapped.
+char *two_pages_and_none(std::size_t page) {
+    char *const first = pages(3, page);
+    std::memset(first, 1, 3 * page);
+    REQUIRE(munmap(first + 2 * page, page) == 0);
+    return first;
+}
+
 void deny(long call) {
     sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the call
@@ -101,9 +109,7 @@ TEST_CASE("one's own memory is written to as any other") {
 
 TEST_CASE("another process's memory is written to, and what is not mapped there is an error, whatever lies before it") {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    char *const there = pages(3, page);
-    std::memset(there, 1, 3 * page);
-    REQUIRE(munmap(there + 2 * page, page) == 0);
+    char *const there = two_pages_and_none(page);
     idle_process other;
     peer_memory memory;
     if (!reached(probe_of(other), memory)) return;
@@ -124,9 +130,7 @@ TEST_CASE("another process's memory is written to, and what is not mapped there 
 
 TEST_CASE("another process's memory is read, and how long that takes is kept") {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    char *const there = pages(3, page);
-    std::memset(there, 1, 3 * page);
-    REQUIRE(munmap(there + 2 * page, page) == 0);
+    char *const there = two_pages_and_none(page);
     idle_process other;
     peer_memory memory;
     if (!reached(probe_of(other), memory)) return;

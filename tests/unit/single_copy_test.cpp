@@ -40,6 +40,15 @@ void start(send_request &send, std::uint64_t epoch, by side = by::receiver) {
     detail::store_relaxed(&send.words->clear_to_send, epoch);
 }
 
+// Matched, and in its first epoch all is ready and left to the receiver.
+std::shared_ptr<send_request> ready_send(std::vector<char> &from) {
+    const auto send = make<send_request>(from, 1);
+    peer().accepts(*send);
+    start(*send, 1);
+    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    return send;
+}
+
 // The other process makes a send, from that buffer there.
 void offer_single_copy(int tag, char *from, std::uint64_t number) {
     offer_body body{
@@ -82,16 +91,14 @@ bool stays_active(request &r) {
 TEST_CASE("what the receiver reads the sender does not write, and it waits for the end of the read") {
     if (!met()) return;
     std::vector<char> sent(message, 7);
-    const auto send = make<send_request>(sent, 1);
-    peer().accepts(*send);
-    start(*send, 1);
-    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    const auto send = ready_send(sent);
     for (int p = 0; p < partitions; ++p) CHECK(peer().flags()[p] == 1);
     CHECK(holds(peer().buffer, 0, message));
     detail::store_release_gpu(&peer().taken()[0], 2);
     detail::store_release_gpu(&peer().taken()[1], 1);  // it is reading this one
     CHECK(stays_active(*send));
     CHECK(peer().taken()[1] == 1);
+    CHECK(send->describe_stall().remark.find("; 1 partitions are being copied") != std::string::npos);
     detail::store_release_gpu(&peer().taken()[1], 2);
     CHECK(end_of(*send).ok());
     CHECK(holds(peer().buffer, 0, message));
@@ -101,10 +108,7 @@ TEST_CASE("what the receiver reads the sender does not write, and it waits for t
 TEST_CASE("what nobody reads the sender's Wait writes, also the rest of a message") {
     if (!met()) return;
     std::vector<char> sent(message, 7);
-    const auto send = make<send_request>(sent, 1);
-    peer().accepts(*send);
-    start(*send, 1);
-    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    const auto send = ready_send(sent);
     const bool one_is_read = GENERATE(false, true);
     if (one_is_read) detail::store_release_gpu(&peer().taken()[0], 2);
     CHECK(end_of(*send).ok());
@@ -117,10 +121,7 @@ TEST_CASE("what nobody reads the sender's Wait writes, also the rest of a messag
 TEST_CASE("the sender writes what its receiver may not read, and tries to again and again") {
     if (!met()) return;
     std::vector<char> sent(message, 7);
-    const auto send = make<send_request>(sent, 1);
-    peer().accepts(*send);
-    start(*send, 1);
-    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    const auto send = ready_send(sent);
     const auto since = wait_clock::now();
     bool done = false;
     while (!done && seconds_since(since) < 30) {
@@ -272,10 +273,7 @@ TEST_CASE("both sides are tried, then the faster one copies, and now and then th
 TEST_CASE("a process that ends while it reads, or is read, ends both requests") {
     if (!met()) return;
     std::vector<char> sent(message, 7), received(message);
-    const auto send = make<send_request>(sent, 1);
-    peer().accepts(*send);
-    start(*send, 1);
-    for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
+    const auto send = ready_send(sent);
     detail::store_release_gpu(&peer().taken()[0], 2);
     detail::store_release_gpu(&peer().taken()[1], 1);  // it is reading this one
     const auto receive = matched_receive(received, peer().buffer);
