@@ -22,7 +22,8 @@ namespace mpix {
                                             range(halo_kernel_start, "halo::kernel_exchange::start")                \
                                                 range(halo_kernel_finish, "halo::kernel_exchange::finish")          \
                                                     range(halo_stream_start, "halo::stream_exchange::start")        \
-                                                        range(halo_stream_finish, "halo::stream_exchange::finish")
+                                                        range(halo_stream_finish, "halo::stream_exchange::finish")  \
+                                                            range(halo_stream_run, "halo::stream_exchange::run")
 
 enum class range_name : unsigned {
 #define MPIX_RANGE_NAME(name, text) name,

@@ -24,14 +24,20 @@ __device__ void with_exchange(const stream_exchange_args &o, const Work &work) {
 }
 
 __global__ void __launch_bounds__(threads) start_exchange(const __grid_constant__ stream_exchange_args o) {
-    with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::start_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+    with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
+        halo::start_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
 __global__ void __launch_bounds__(threads) finish_exchange(const __grid_constant__ stream_exchange_args o) {
     with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::finish_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+    });
+}
+
+__global__ void __launch_bounds__(threads, 2) run_exchange(const __grid_constant__ stream_exchange_args o) {
+    with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
+        halo::run_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
@@ -48,7 +54,7 @@ __global__ void __launch_bounds__(threads) drain_receives(const __grid_constant_
 }
 
 using kernel = void (*)(stream_exchange_args);
-constexpr kernel all_kernels[] = {start_exchange, finish_exchange, drain_sends,
+constexpr kernel all_kernels[] = {start_exchange, finish_exchange, run_exchange, drain_sends,
                                   drain_receives};  // in stream_call's order
 
 }  // namespace
@@ -63,11 +69,16 @@ int launch_exchange(halo::stream_call call, const stream_exchange_args &o, int b
 }
 
 int load_exchange_kernels() {
-    cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, start_exchange);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, finish_exchange);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, drain_sends);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, drain_receives);
+    cudaError_t error = cudaSuccess;
+    const auto load = [](cudaError_t &failed, kernel one) {
+        cudaFuncAttributes attributes;
+        if (failed == cudaSuccess) failed = cudaFuncGetAttributes(&attributes, one);
+    };
+    load(error, start_exchange);
+    load(error, finish_exchange);
+    load(error, run_exchange);
+    load(error, drain_sends);
+    load(error, drain_receives);
     return error;
 }
 

@@ -9,15 +9,43 @@
 namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
+namespace {
+
+// A block for each parcel, and one that begins an exchange.
+int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o, int multiprocessors) {
+    const int sends = halo::sends_end(o.x), receives = o.x.received_end_ - o.own_end;
+    switch (call) {
+        case halo::stream_call::start:
+            return std::clamp(o.own_end, 1, halo::most_parcel_blocks);
+        case halo::stream_call::finish:
+            return 1 + std::clamp(receives, 1, halo::most_parcel_blocks);
+        case halo::stream_call::run:
+            return std::clamp(1 + std::max(o.own_end, receives), 2, multiprocessors);
+        case halo::stream_call::drain_sends:
+            return std::clamp(sends, 1, halo::most_parcel_blocks);
+        case halo::stream_call::drain_receives:
+            break;
+    }
+    return std::clamp(receives, 1, halo::most_parcel_blocks);
+}
+
+int multiprocessors_of(int device) {
+    int count = 0;
+    return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess ? count : 0;
+}
+
+}  // namespace
+
+bool fits_one_kernel(const halo::stream_exchange_args &o, int device) {
+    const int blocks = multiprocessors_of(device);
+    return 1 + std::max(halo::sends_end(o.x), o.x.received_end_ - o.own_end) <= blocks && o.own_end <= 3 * blocks;
+}
+
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream) {
-    // A block for each parcel.
     const detail::device_scope scope(device);
     if (!scope.problem().empty()) return {scope.problem(), false};
-    const bool sends = call == halo::stream_call::start || call == halo::stream_call::drain_sends;
-    const int parcels = static_cast<int>(sends ? halo::sends_end(o.x) : o.x.received_end_ - o.x.received_begin_);
-    const int parcel_blocks = std::clamp(parcels, 1, halo::most_parcel_blocks);
-    const int blocks = call == halo::stream_call::finish ? parcel_blocks + 1 : parcel_blocks;  // one begins an exchange
+    const int blocks = blocks_of(call, o, call == halo::stream_call::run ? multiprocessors_of(device) : 0);
     const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
     if (error == cudaSuccess) return {};
     // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has failed.

@@ -26,23 +26,128 @@ MPIX_FN device_exchange in_phase(const stream_exchange_args &o, std::int64_t ste
     return x;
 }
 
-// Sends. Errors are kept with the exchange, for the host.
+// Fills the ghost cells of a parcel that is there. Nobody else does.
 template <class Group>
-MPIX_FN void start_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups) {
-    const detail::begin_seen seen = detail::look_at_begin(group, x, step);
-    if (detail::await_begin(group, x, step, default_timeout, seen) != MPI_SUCCESS) return;
-    (void)detail::send_parcels(group, x, index, sends_end(x), groups, step);
+MPIX_FN void fill_parcel(const Group &group, const device_exchange &x, int parcel, std::int64_t step) {
+    detail::for_each_copy(group, x.copies_, x.parcels_[parcel].copies, detail::every_copy{},
+                          [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
 }
 
-// Waits for a parcel, and puts it into the fields. Nobody else does.
+// Tells the neighbours that send to this rank that no kernel reads the ghost cells of this exchange any more: those that read them
+// came before in the stream. The next thing that they hear is of the next exchange, behind the finish of this one.
 template <class Group>
-MPIX_FN int receive(const Group &group, const device_exchange &x, int parcel, std::int64_t step) {
+MPIX_FN void open_ghosts(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                         std::int64_t step) {
+    const auto count = static_cast<unsigned>(o.direct.to_open_count);
+    for (auto i = static_cast<unsigned>(group.thread_rank()); i < count;
+         i += static_cast<unsigned>(group.num_threads()))
+        mpix::detail::store_release(o.direct.to_open[i], opened(detail::number_of(x, step), o.phase));  // pairs: X5
+}
+
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+// Whether the receiver of a message has opened its ghost cells, in the allocation that has this phase here, too. Some looks are
+// worth it: the other way costs the receiver a copy.
+template <class Group>
+MPIX_FN bool are_open(const Group &group, const stream_exchange_args &o, const device_exchange &x, int message,
+                      std::int64_t step, int looks) {
+    const std::uint64_t wanted = opened(detail::number_of(x, step), o.phase);
+    bool open = false;
+    if (group.thread_rank() == 0)
+        for (; looks > 0 && !open; --looks)
+            open = mpix::detail::load_acquire(o.direct.opened + message) == wanted;  // pairs: X5
+    return mpix::detail::broadcast_bool(group, open);
+}
+
+// Stores a parcel straight into the neighbour's ghost cells, if it may, and marks it ready. False: nothing is done.
+template <class Group>
+MPIX_FN bool send_directly(const Group &group, const stream_exchange_args &o, const device_exchange &x, int parcel,
+                           std::int64_t step, int &looks, int &code) {
+    if (o.direct.sends == nullptr) return false;
+    const direct_send &d = o.direct.sends[parcel];
+    if (d.copies.begin == d.copies.end) return false;
+    return detail::send_at_once(group, x, x.parcels_[parcel], step, code, [&](const mpix::detail::send_state &) {
+        if (!are_open(group, o, x, d.message, step, looks)) {
+            looks = 1;
+            return false;
+        }
+        detail::for_each_copy(group, o.direct.copies, d.copies, detail::every_copy{},
+                              [&](const auto &members, const auto &c) { detail::copy_own(members, c, o.phase); });
+        // The parcel's flag comes behind it.
+        if (group.thread_rank() == 0) mpix::detail::store_relaxed(d.stored, detail::number_of(x, step));
+        return true;
+    });
+}
+#endif
+
+// Sends the group's share of the parcels. Errors are kept with the exchange, for the host.
+template <class Group>
+MPIX_FN void send_in_order(const Group &group, [[maybe_unused]] const stream_exchange_args &o, const device_exchange &x,
+                           std::int64_t step, int index, int groups) {
+    if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) != MPI_SUCCESS)
+        return;
+    [[maybe_unused]] int looks = 8;  // some microseconds
+    for (int i = index; i < sends_end(x); i += groups) {
+        int code = MPI_SUCCESS;
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+        if (send_directly(group, o, x, i, step, looks, code)) {
+            if (code == MPI_SUCCESS) continue;
+            (void)detail::record_failure(group, x, code, detail::number_of_parcel(i), step);
+            return;
+        }
+#endif
+        code = detail::send_parcels(group, x, i, i + 1, 1, step);
+        if (code != MPI_SUCCESS) return;
+    }
+}
+
+// Sends, and copies own cells to own ghost cells.
+//
+// The groups have these parcels in turn. A group that has both kinds has several: then every other group copies first, and so
+// memory is busy while links are.
+template <class Group>
+MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                            std::int64_t step, int index, int groups) {
+    const int sends = sends_end(x);
+    const auto copy = [&] {
+        for (int i = sends + (index + groups - sends % groups) % groups; i < o.own_end; i += groups)
+            fill_parcel(group, x, i, step);
+    };
+    if (index == (sends < groups ? sends : 0)) open_ghosts(group, o, x, step);
+    const bool copies_first = index % 2 == 1;
+    if (copies_first) copy();
+    if (index < sends) send_in_order(group, o, x, step, index, groups);
+    if (!copies_first) copy();
+}
+
+// Whether the sender of a parcel that has arrived has stored it straight into the ghost cells.
+MPIX_FN bool is_stored(const stream_exchange_args &o, const device_exchange &x, int parcel, std::int64_t step) {
+    return o.direct.stored != nullptr &&
+           mpix::detail::load_relaxed(o.direct.stored + (parcel - o.own_end)) == detail::number_of(x, step);
+}
+
+// Waits for the group's share of the messages, and puts it into the fields.
+template <class Group>
+MPIX_FN void receive_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                              std::int64_t step, int index, int groups) {
+    if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) != MPI_SUCCESS)
+        return;
     const auto all = [](const detail::device_parcel &) { return true; };
-    const int code = detail::await_parcels(group, x, parcel, parcel + 1, step, default_timeout, all);
-    if (code != MPI_SUCCESS) return code;
-    detail::for_each_copy(group, x, x.parcels_[parcel].copies, detail::every_copy{},
-                          [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
-    return MPI_SUCCESS;
+    for (int i = o.own_end + index; i < x.received_end_; i += groups) {
+        if (detail::await_parcels(group, x, i, i + 1, step, default_timeout, all) != MPI_SUCCESS) return;
+        if (!is_stored(o, x, i, step)) fill_parcel(group, x, i, step);
+    }
+}
+
+// Ends an exchange: what each group does last.
+template <class Group>
+MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std::int64_t step, int groups) {
+    group.sync();  // all members have read the step
+    if (group.thread_rank() != 0) return;
+    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others' additions.
+    const auto all = static_cast<std::uint64_t>(groups);
+    if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
 // Group 0 ends the exchange before this one, and begins the next exchange of its set. It may, because the finish before has waited
@@ -54,20 +159,19 @@ MPIX_FN int receive(const Group &group, const device_exchange &x, int parcel, st
 template <class Group>
 MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                              std::int64_t step, int index, int groups) {
-    if (index == 0) {
-        if (step > 0) (void)next(group, x, step - 1);
-    } else if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) ==
-               MPI_SUCCESS) {
-        for (int i = x.received_begin_ + index - 1; i < x.received_end_; i += groups - 1)
-            if (receive(group, x, i, step) != MPI_SUCCESS) break;
-    }
-    group.sync();  // all members have read the step
-    if (group.thread_rank() != 0) return;
-    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others' additions.
-    const auto all = static_cast<std::uint64_t>(groups);
-    if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
-    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
-    mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
+    if (index != 0)
+        receive_in_order(group, o, x, step, index - 1, groups - 1);
+    else if (step > 0)
+        (void)next(group, x, step - 1);
+    end_in_order(group, o, step, groups);
+}
+
+// Both. Each group sends before it waits.
+template <class Group>
+MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                          std::int64_t step, int index, int groups) {
+    if (index != 0) start_in_order(group, o, x, step, index - 1, groups - 1);
+    finish_in_order(group, o, x, step, index, groups);
 }
 
 // Calls move(parcel, its request) for the group's share of all that is sent, or of all that is received, in the exchanges that have

@@ -73,6 +73,12 @@ MPIX_SYMBOL int MPIX_Halo_stream_finish(MPIX_Halo_stream_exchange exchange, stru
 }
 MPIX_BOUNDARY("MPIX_Halo_stream_finish", of_comm(errors_of(exchange)))
 
+MPIX_SYMBOL int MPIX_Halo_stream_run(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_stream_run", of_comm(errors_of(exchange)));
+    return answer("MPIX_Halo_stream_run", errors_of(exchange), [&] { of(exchange).run(stream); });
+}
+MPIX_BOUNDARY("MPIX_Halo_stream_run", of_comm(errors_of(exchange)))
+
 MPIX_SYMBOL int MPIX_Halo_stream_check(MPIX_Halo_stream_exchange exchange) try {
     return answer("MPIX_Halo_stream_check", errors_of(exchange), [&] { of(exchange).check(); });
 }

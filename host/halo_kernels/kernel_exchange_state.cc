@@ -47,7 +47,7 @@ status check_place(const void *memory, const transport::placement &wanted, const
     return failure(MPI_ERR_BUFFER, format("{} is {}, and {} is {}", name, place_text(here), first, place_text(wanted)));
 }
 
-status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, std::vector<field_view> &views) {
+status make_fields(kernel_exchange_state &x, const std::vector<field> &fields) {
     const grid_state &g = *x.grid;
     if (fields.empty()) return failure(MPI_ERR_ARG, "fields is empty");
     // Where the first allocation is that has cells.
@@ -58,9 +58,9 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, s
             x.where = transport::locate(allocation_of(fields[f], i).data);
             first = format("fields[{}].{}data", f, allocation_name(fields[f], i));
         }
-        views.emplace_back();
+        x.views.emplace_back();
         const status s = field_view::make(fields[f], g.local_points(fields[f].layout.staggered), g.domain.dimensions,
-                                          views.back(), x.where.owner != nullptr);
+                                          x.views.back(), x.where.owner != nullptr);
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         for (std::size_t i = 0; i < g.mine.size(); ++i) {
             const allocation its = allocation_of(fields[f], i);
@@ -72,7 +72,7 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, s
             if (status bad = check_place(its.other, x.where, name + "other", first); !bad.ok()) return bad;
         }
     }
-    return check_memory(g, views, fields);
+    return check_memory(g, x.views, fields);
 }
 
 std::vector<argument> arguments(const std::vector<field_view> &fields, const kernel_exchange_options &o) {
@@ -181,12 +181,11 @@ void upload(kernel_exchange_state &x, const device_tables &t) {
     d.words_ = reinterpret_cast<std::uint64_t *>(x.tables.address());
 }
 
-void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, const kernel_exchange_options &options,
-              ghost_waiters waiters) {
-    for (const field_view &f : fields)
+void make_all(kernel_exchange_state &x, const kernel_exchange_options &options, ghost_waiters waiters) {
+    for (const field_view &f : x.views)
         x.fields.push_back({f.value_bytes() * f.components(), f.radius(), f.staggered()});
     x.tile = options.tile;
-    const kernel_plan p = plan_kernel_exchange({*x.grid, x.fields, fields, x.tile, waiters, x.data});
+    const kernel_plan p = plan_kernel_exchange({*x.grid, x.fields, x.views, x.tile, waiters, x.data});
     x.parcels = p.for_device.known;
     for (const device_tile &t : p.for_device.tiles) x.tiles.push_back(t.cells);
     device_exchange &d = x.device;
@@ -222,11 +221,10 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     auto made = std::make_unique<kernel_exchange_state>();
     kernel_exchange_state &x = *made;
     x.grid = std::move(grid);
-    std::vector<field_view> views;
     status s = given.ok() ? check_options(options, x.grid->domain.dimensions) : given;
-    if (s.ok()) s = make_fields(x, fields, views);
-    check_collectively(x.grid->comm, caller, s, arguments(views, options));
-    s = outcome_of([&] { make_all(x, views, options, waiters); });
+    if (s.ok()) s = make_fields(x, fields);
+    check_collectively(x.grid->comm, caller, s, arguments(x.views, options));
+    s = outcome_of([&] { make_all(x, options, waiters); });
     check_collectively(x.grid->comm, caller, s);
     return made;
 }

@@ -13,6 +13,7 @@
 
 #include <mpix/halo.hpp>
 
+#include "host/field/layout.h"
 #include "host/halo/grid_state.h"
 #include "host/halo_tables/device_memory.h"
 #include "host/halo_kernels/report_data.h"
@@ -38,7 +39,8 @@ struct kernel_exchange_state {
     std::shared_ptr<const grid_state> grid;
     transport::placement where;
     exchanged_fields fields;
-    index3 tile{};  // the option
+    std::vector<field_view> views;  // of these
+    index3 tile{};                  // the option
     std::vector<box> tiles;
     std::vector<parcel_origin> parcels;
     // Of each field, of each box: the allocation that exchange 0 of the first activation uses, and the other one.

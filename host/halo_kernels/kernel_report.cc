@@ -25,6 +25,7 @@ exchange_report report_of(const kernel_exchange_state &x, exchange_kind kind) {
     std::int64_t bytes = 0;
     for (const report_data::message &m : of.sends) {
         r.sent.push_back(report_of(*x.grid, m.peer, m.by_direction, true, path_of(*request++)));
+        r.sent.back().direct = m.direct;
         bytes += r.sent.back().bytes;
     }
     const double n = static_cast<double>(std::max<std::int64_t>(of.exchanges, 1));

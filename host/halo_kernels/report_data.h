@@ -16,6 +16,7 @@ struct report_data {
     struct message {
         int peer;
         direction_bytes by_direction;
+        bool direct = false;  // of a send: straight into ghost cells
     };
     std::vector<message> receives, sends;  // of one exchange
     std::int64_t own_bytes = 0;            // copied in one exchange from boxes of this rank to boxes of this rank

@@ -20,6 +20,7 @@
 #include "host/halo/regions.h"
 #include "host/halo/usable.h"
 #include "host/halo_tables/device_memory.h"
+#include "host/halo_kernels/direct_neighbours.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/halo_kernels/kernel_report.h"
@@ -45,7 +46,9 @@ struct stream_exchange_state {
     std::unique_ptr<kernel_exchange_state> kernels;
     regions areas;
     device_memory words;
+    direct_neighbours direct;
     stream_exchange_args ordered{};
+    bool one_kernel = false;  // for run()
     bool started = false, failed = false;
     stream_exchange_state *kept_before = nullptr;  // see keep()
 
@@ -60,6 +63,7 @@ struct stream_exchange_state {
     // Throws what a kernel's call has returned.
     void demand_no_error(const char *function);
     void drain();
+    void drain_messages();
 };
 
 namespace {
@@ -70,9 +74,12 @@ void play(stream_call which, const stream_exchange_args &o) {
     const device_exchange x = in_phase(o, step);
     switch (which) {
         case stream_call::start:
-            return start_in_order(group, x, step, 0, 1);
+            return start_in_order(group, o, x, step, 0, 1);
         case stream_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
+            return;
+        case stream_call::run:
+            for (int index = 0; index < 2; ++index) run_in_order(group, o, x, step, index, 2);
             return;
         case stream_call::drain_sends:
             return drain_sends_in_order(group, x, step, 0, 1);
@@ -132,9 +139,14 @@ void stream_exchange_state::demand_no_error(const char *function) {
                [&](int) { failed = true; });
 }
 
-// Ends the activation. The device is waited for even if there is nothing to end: kernels in its streams use the tables.
+// Ends the activation, and waits for kernels that store to this rank.
 void stream_exchange_state::drain() {
-    if (!has_tiles()) return;
+    if (has_tiles()) drain_messages();
+    direct.wait_for_neighbours(kernels->grid->comm);
+}
+
+// The device is waited for even if there is nothing to end: kernels in its streams use the tables.
+void stream_exchange_state::drain_messages() {
     if (on_gpu())
         if (const std::string problem = gpu::finish_device(kernels->where.device); !problem.empty())
             throw error(MPI_ERR_OTHER, format("{}: {}", stream_exchange_call, problem));
@@ -175,7 +187,22 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     if (s.ok()) s = x.words.allocate(k.where, stream_exchange_args::words_count * sizeof(std::uint64_t));
     check_collectively(grid->comm, stream_exchange_call, s);
     k.device.steps_ = std::numeric_limits<std::int64_t>::max() / 2;
-    x.ordered = {k.device, 0, reinterpret_cast<std::uint64_t *>(x.words.address())};
+    const device_exchange &d = k.device;
+    const auto own = std::find_if(k.parcels.begin() + d.received_begin_, k.parcels.begin() + d.received_end_,
+                                  [](const parcel_origin &p) { return p.message >= 0; });
+    x.ordered = {.x = d,
+                 .phase = 0,
+                 .words = reinterpret_cast<std::uint64_t *>(x.words.address()),
+                 .own_end = static_cast<std::int32_t>(own - k.parcels.begin()),
+                 .direct = {}};
+    s = outcome_of([&] { x.direct.find(k, x.ordered.own_end, options.direct); });
+    check_collectively(grid->comm, stream_exchange_call, s);
+    x.ordered.direct = x.direct.stores();
+    for (report_data::message &m : k.report.sends) {
+        const std::vector<int> &ranks = x.direct.stored_to();
+        m.direct = std::find(ranks.begin(), ranks.end(), m.peer) != ranks.end();
+    }
+    x.one_kernel = !x.on_gpu() || gpu::fits_one_kernel(x.ordered, k.where.device);
     s = begin(x);
     try {
         check_collectively(grid->comm, stream_exchange_call, s);
@@ -204,7 +231,7 @@ stream_exchange::~stream_exchange() {
     if (!state_->started && !finalized && std::uncaught_exceptions() == 0) {
         if (state_->failed) {
             if (state_->on_gpu()) static_cast<void>(gpu::finish_device(state_->kernels->where.device));
-            if (state_->kernels->free_requests()) return;
+            if (!state_->direct.any() && state_->kernels->free_requests()) return;
             why = "after a failure";
         } else {
             try {
@@ -246,6 +273,19 @@ void stream_exchange::finish(CUstream_st *stream) {
         x.call(stream_call::finish, stream, "finish");
     }
     x.started = false;
+    count_exchanges(*x.kernels, 1, exchange_kind::stream);
+}
+
+void stream_exchange::run(CUstream_st *stream) {
+    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "run");
+    demand_no_failure(x, "run");
+    if (x.started) throw refusal(MPI_ERR_REQUEST, "run", "the exchange is started; finish it first");
+    if (x.is_timed() || !x.one_kernel) {
+        start(stream);
+        return finish(stream);
+    }
+    const profiled_range shown(range_name::halo_stream_run);
+    x.call(stream_call::run, stream, "run");
     count_exchanges(*x.kernels, 1, exchange_kind::stream);
 }
 

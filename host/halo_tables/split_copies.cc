@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <mpix/detail/divide.h>
+#include "host/halo_tables/copies.h"
 
 namespace mpix::halo {
 namespace {
@@ -37,12 +37,6 @@ void cut(const device_copy &c, std::uint32_t most_words, std::vector<device_copy
 }
 
 }  // namespace
-
-void set_divisors(device_copy &c) {
-    c.by_words = mpix::detail::narrowed(mpix::detail::make_divisor(c.words));
-    for (int loop = 0; loop < 2; ++loop)
-        c.by_count[loop] = mpix::detail::narrowed(mpix::detail::make_divisor(c.count[loop]));
-}
 
 std::vector<std::vector<device_copy>> split_copies(const std::vector<device_copy> &copies, std::uint32_t most_words) {
     std::vector<device_copy> pieces;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Copies of own cells, split into lists of about equal length, so that groups of threads have equal work.
-#ifndef MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
-#define MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
+#ifndef MPIX_HOST_HALO_TABLES_SPLIT_COPIES_H
+#define MPIX_HOST_HALO_TABLES_SPLIT_COPIES_H
 
 #include <cstdint>
 #include <vector>
@@ -11,15 +11,10 @@
 
 namespace mpix::halo {
 
-inline std::uint32_t words_of(const detail::device_copy &c) { return c.words * c.count[0] * c.count[1] * c.count[2]; }
-
-// Sets what follows from `words` and `count`.
-void set_divisors(detail::device_copy &c);
-
 // Lists of at most so many words each: one or several copies, or a piece of one. The copies are from own cells to own ghost cells.
 std::vector<std::vector<detail::device_copy>> split_copies(const std::vector<detail::device_copy> &copies,
                                                            std::uint32_t most_words);
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
+#endif  // MPIX_HOST_HALO_TABLES_SPLIT_COPIES_H

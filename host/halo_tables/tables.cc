@@ -11,6 +11,7 @@
 
 #include "device/halo/launch.h"
 #include "host/format.h"
+#include "host/halo_tables/copies.h"
 #include "host/halo_tables/split_copies.h"
 #include "host/halo_tables/device_memory.h"
 #include "host/halo_tables/tiles.h"
@@ -88,8 +89,9 @@ private:
             for (const part &cells : p.parts) {
                 made_.sends.back().by_direction[static_cast<std::size_t>(opposite(cells.direction))] += bytes_of(cells);
                 one.copies.push_back(copy_between_message(
-                    x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(owner), cells.source),
-                    allocation_number(cells.field, owner), in_message(made_.sends.back(), cells), -1));
+                    in_memory(view_of(cells.field).of(static_cast<std::size_t>(owner), cells.source), cells.field,
+                              owner),
+                    in_message(made_.sends.back(), cells), -1));
             }
             of_tile_[static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(owner)] + p.tile)].sends.push_back(
                 std::move(one));
@@ -168,73 +170,29 @@ private:
     std::int64_t bytes_of(const part &cells) const {
         return cells.source.cells() * x_.fields[static_cast<std::size_t>(cells.field)].cell_bytes;
     }
+    const field_view &view_of(int field) const { return x_.views[static_cast<std::size_t>(field)]; }
     int position_of(int number) const { return x_.grid.position_of(number); }
     int allocation_number(int field, int box) const { return field * static_cast<int>(x_.grid.mine.size()) + box; }
-    // In bytes behind its allocation.
-    std::int64_t offset_of(const runs &r, int allocation) const {
-        return r.first - static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][0]);
-    }
-
     static std::int64_t in_message(const peer_message &m, const part &cells) {
         return static_cast<std::int64_t>(m.at) + cells.packed;
     }
 
+    // Of a box of this rank, by its position.
+    cells_in_memory in_memory(const runs &r, int field, int box) const {
+        return halo::in_memory(r, x_.data[static_cast<std::size_t>(allocation_number(field, box))]);
+    }
     device_copy copy_in(const part &cells, std::int64_t at, int claim) const {
         const int receiver = position_of(cells.receiver);
         return copy_between_message(
-            x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(receiver), cells.ghosts),
-            allocation_number(cells.field, receiver), at, claim);
+            in_memory(view_of(cells.field).of(static_cast<std::size_t>(receiver), cells.ghosts), cells.field, receiver),
+            at, claim);
     }
-
-    device_copy copy_between_message(const runs &r, int allocation, std::int64_t at, int claim) const {
-        device_copy c{};
-        c.in_message = at;
-        set_cells_and_words(c, r, allocation, claim, static_cast<std::uint64_t>(at));
-        return c;
-    }
-    // Cell `r.first`, in both allocations. Returns the bits of the addresses.
-    std::uint64_t set_places(std::byte *(&places)[2], const runs &r, int allocation) const {
-        std::uint64_t alignment_bits = 0;
-        for (std::size_t i = 0; i < 2; ++i) {
-            places[i] =
-                static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][i]) + offset_of(r, allocation);
-            alignment_bits |= reinterpret_cast<std::uintptr_t>(places[i]);
-        }
-        return alignment_bits;
-    }
-
     device_copy own_copy_of(const part &cells, int claim) const {
-        const field_view &field = x_.views[static_cast<std::size_t>(cells.field)];
+        const field_view &field = view_of(cells.field);
         const int owner = position_of(cells.owner), receiver = position_of(cells.receiver);
-        const runs source = field.rows_of(static_cast<std::size_t>(owner), cells.source);
-        device_copy c{};
-        std::uint64_t alignment_bits = set_places(c.own_cells, source, allocation_number(cells.field, owner));
-        for (std::size_t loop = 0; loop < 3; ++loop) {
-            c.own_stride[loop] = source.stride[loop];
-            if (source.count[loop] > 1) alignment_bits |= static_cast<std::uint64_t>(source.stride[loop]);
-        }
-        set_cells_and_words(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
-                            allocation_number(cells.field, receiver), claim, alignment_bits);
-        return c;
-    }
-
-    // Sets the cells in the field, and the widest word that divides all runs, addresses and distances. alignment_bits: those of the
-    // other side, joined by or.
-    void set_cells_and_words(device_copy &c, const runs &r, int allocation, int claim,
-                             std::uint64_t alignment_bits) const {
-        c.claim = claim;
-        alignment_bits |= set_places(c.cells, r, allocation) | static_cast<std::uint64_t>(r.bytes) | 16;
-        for (std::size_t loop = 0; loop < 3; ++loop) {
-            c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
-            c.stride[loop] = r.stride[loop];
-            if (r.count[loop] > 1) alignment_bits |= static_cast<std::uint64_t>(r.stride[loop]);
-        }
-        c.word_bytes = static_cast<std::int32_t>(alignment_bits & (~alignment_bits + 1));
-        c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
-        // Threads number words in 32 bits, and their last step passes the end.
-        if (r.total() / c.word_bytes > std::numeric_limits<std::int32_t>::max())
-            throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^31 words on a side; use smaller tiles");
-        set_divisors(c);
+        return copy_between_fields(
+            in_memory(field.rows_of(static_cast<std::size_t>(owner), cells.source), cells.field, owner),
+            in_memory(field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts), cells.field, receiver), claim);
     }
 
     void write_tables() {
@@ -322,10 +280,6 @@ private:
     }
     // The copies of parcels, of which the first one has that number.
     device_copies write_copies(std::span<of_parcel> all, std::int32_t number) {
-        // A warp has the smallest ones in one trip to memory. A few others are faster one after the other, by all threads of a
-        // group, and so are large ones.
-        constexpr std::size_t few = 2;
-        constexpr std::uint32_t words_of_a_trip = 128, most_words_of_a_warp = 1024;
         struct described_copy {
             device_copy copy;
             device_ghosts ghosts;
@@ -341,11 +295,11 @@ private:
             }
             ++number;
         }
-        const auto is_large = [&](const described_copy &c) {
-            return words_of(c.copy) > (copies.size() > few ? most_words_of_a_warp : words_of_a_trip);
-        };
-        const auto small =
-            copies.size() == 1 ? copies.end() : std::stable_partition(copies.begin(), copies.end(), is_large);
+        const auto small = copies.size() == 1
+                               ? copies.end()
+                               : std::stable_partition(copies.begin(), copies.end(), [&](const described_copy &c) {
+                                     return is_for_group(c.copy, copies.size());
+                                 });
         device_tables &t = made_.for_device;
         device_copies written{.begin = copies_written(), .small = 0, .end = 0};
         written.small = written.begin + static_cast<std::int32_t>(small - copies.begin());

@@ -402,6 +402,9 @@ int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
     already, or not; it has failed), MPI_ERR_OTHER (CUDA's). */
 int MPIX_Halo_stream_start(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
 int MPIX_Halo_stream_finish(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
+/** Both at once, for programs that have nothing to enqueue in between; as run() of mpix::halo::stream_exchange. Errors: as
+    above. */
+int MPIX_Halo_stream_run(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
 /** The error of a kernel of this exchange, if one has failed; call it when the stream has been synchronised. Errors:
     MPI_ERR_PENDING (no data within MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. */
 int MPIX_Halo_stream_check(MPIX_Halo_stream_exchange exchange);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a halo exchange takes on GPUs, without computing: in the order of a stream, the same as a graph of two exchanges, and
-// inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By turns, and
+// What a halo exchange takes on GPUs, without computing: in the order of a stream, by start() and finish() and by run(), the same as
+// graphs of two exchanges, once with all messages packed, and inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By turns, and
 // the kernel behind them in the same run.
 //
 //   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--csv FILE]
@@ -141,25 +141,36 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
     }
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     {
-        halo::stream_exchange in_stream(g, fields, {.tile = {edge, edge, edge}});
-        const auto both = [&] {
-            in_stream.start(stream);
-            in_stream.finish(stream);
+        const halo::index3 tile{edge, edge, edge};
+        halo::stream_exchange in_stream(g, fields, {.tile = tile}), packed(g, fields, {.tile = tile, .direct = false});
+        const auto both = [&](halo::stream_exchange &h) {
+            h.start(stream);
+            h.finish(stream);
         };
-        cudaGraphExec_t const two = graph_of(stream, [&] {
-            both();
-            both();
-        });
+        const auto pair_of = [&](const auto &exchange) {
+            return graph_of(stream, [&] {
+                exchange();
+                exchange();
+            });
+        };
+        cudaGraphExec_t const graphs[] = {pair_of([&] { both(in_stream); }), pair_of([&] { both(packed); }),
+                                          pair_of([&] { in_stream.run(stream); })};
+        const auto repeat = [&](cudaGraphExec_t graph, int count) {
+            for (int i = 0; i < count; i += 2) check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+        };
         std::vector<way> ways;
         ways.push_back({"two empty kernels", [&](int count) {
                             for (int i = 0; i < 2 * count; ++i) nothing<<<1, 32, 0, stream>>>();
                         }});
         ways.push_back({"stream", [&](int count) {
-                            for (int i = 0; i < count; ++i) both();
+                            for (int i = 0; i < count; ++i) both(in_stream);
                         }});
-        ways.push_back({"graph", [&](int count) {
-                            for (int i = 0; i < count; i += 2) check(cudaGraphLaunch(two, stream), "cudaGraphLaunch");
+        ways.push_back({"graph", [&](int count) { repeat(graphs[0], count); }});
+        ways.push_back({"graph packed", [&](int count) { repeat(graphs[1], count); }});
+        ways.push_back({"stream run", [&](int count) {
+                            for (int i = 0; i < count; ++i) in_stream.run(stream);
                         }});
+        ways.push_back({"graph run", [&](int count) { repeat(graphs[2], count); }});
         for (int round = -1; round < rounds; ++round) {
             const int count = round < 0 ? warm_up : exchanges;
             for (way &w : ways) {
@@ -168,6 +179,7 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
             }
         }
         in_stream.check();
+        packed.check();
         way persistent{"kernel", {}};
         for (const int side : edge != 0 ? std::vector<int>{edge} : edges_to_try(n)) {
             way one = in_kernel(stream, g, fields, side, rounds);
@@ -175,7 +187,7 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
                 persistent = std::move(one);
         }
         ways.push_back(std::move(persistent));
-        check(cudaGraphExecDestroy(two), "cudaGraphExecDestroy");
+        for (cudaGraphExec_t graph : graphs) check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
         for (way &w : ways) {
             if (csv != nullptr)
                 std::fprintf(

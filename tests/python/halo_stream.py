@@ -48,7 +48,7 @@ def relax(now, later, box):
 
 
 def in_serial(u):
-    for _ in range(steps):
+    for _ in range(steps + 2):
         u = u + 0.2 * (numpy.roll(u, 1, 1) + numpy.roll(u, -1, 1) + numpy.roll(u, 1, 0) + numpy.roll(u, -1, 0) - 4 * u)
     return u
 
@@ -70,11 +70,17 @@ def main():
         exchange.check()  # raises what the exchange's kernels have found
         exchange.free()
 
-        with halo.StreamExchange(grid, [u]) as again:
+        with halo.StreamExchange(grid, [later]) as again:
             again.start(stream)
             again.finish(stream)
+            relax(later, now, grid.local())
             stream.synchronize()
             report = again.report()
+        with halo.StreamExchange(grid, [now]) as at_once:
+            at_once.run(stream)
+            relax(now, later, grid.local())
+            stream.synchronize()
+            at_once.check()
         assert report.startswith(f"mpix::halo::stream_exchange, rank {world.rank}: "), report
         assert " 1 finished" in report, report
 

@@ -9,7 +9,7 @@
 
 #include <mpix/halo.cuh>
 
-#include "host/halo_tables/split_copies.h"
+#include "host/halo_tables/copies.h"
 #include "tests/catch.hpp"
 
 using namespace mpix::halo::detail;

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "host/halo_tables/copies.h"
 #include "host/halo_tables/split_copies.h"
 #include "tests/catch.hpp"
 

@@ -27,6 +27,9 @@ struct message_report {
     std::string path;
     /** Of a message of an exchange; never automatic. */
     halo::transfer transfer = halo::transfer::packed;
+    /** Of a message that a stream_exchange sends: whether its kernels store straight into the receiver's ghost cells where they
+        find them open, and so nothing is packed. */
+    bool direct = false;
     /** By the bandwidths of grid_options::links, nothing else being under way; 0 without these. */
     double predicted_seconds = 0;
     /** Of a received message, if it is measured: the mean from begin() or start() until finish() found the

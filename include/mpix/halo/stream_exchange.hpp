@@ -20,6 +20,10 @@ struct stream_exchange_options {
     /** As of kernel_exchange_options: one block packs or unpacks what a tile sends to one rank. 0: of the largest box along
         that axis a quarter, or less if a tile's side would be large, and at least 8 cells. */
     index3 tile{};
+    /** Whether cells are stored straight into the ghost cells of neighbours on this node whose GPU memory this GPU maps. If not,
+        or if a neighbour has not come to its start() yet, or ghost cells lie in short runs, they are packed, and unpacked there. May
+        differ between ranks: then neither stores to the other. */
+    bool direct = true;
 };
 
 struct exchange_report;
@@ -85,6 +89,13 @@ public:
      * Errors: as of start(); MPI_ERR_REQUEST (not started).
      */
     void finish(CUstream_st *stream = nullptr);
+    /**
+     * start() and finish() at once, for programs that have nothing to enqueue in between: one kernel if that is as many blocks as
+     * the GPU has multiprocessors at most, and so one launch less.
+     *
+     * Errors: as of both.
+     */
+    void run(CUstream_st *stream = nullptr);
     /**
      * Throws the error of a kernel of this exchange, if one has failed: MPI_ERR_PENDING (no data within
      * MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. After it the exchange can only be

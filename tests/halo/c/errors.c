@@ -328,6 +328,7 @@ static void wrong_stream_exchanges(void) {
     CHECK(x == MPIX_HALO_STREAM_EXCHANGE_NULL);
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_start(x, NULL));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_finish(x, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_run(x, NULL));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_check(x));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_swap(x));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_data(0, 0, x, &data));
@@ -342,6 +343,8 @@ static void wrong_stream_exchanges(void) {
     EXPECT(MPI_ERR_REQUEST, "the exchange is not started", MPIX_Halo_stream_finish(x, NULL));
     EXPECT(MPI_ERR_ARG, "stream is not null, and the fields are in host memory",
            MPIX_Halo_stream_start(x, (struct CUstream_st *)cells));
+    EXPECT(MPI_ERR_ARG, "stream is not null, and the fields are in host memory",
+           MPIX_Halo_stream_run(x, (struct CUstream_st *)cells));
     EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_stream_data(1, 0, x, &data));
     EXPECT(MPI_ERR_ARG, "data is null", MPIX_Halo_stream_data(0, 0, x, NULL));
     EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_stream_interior(0, x, NULL));
@@ -353,6 +356,7 @@ static void wrong_stream_exchanges(void) {
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_measure(1, x));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_report(x, text, 10));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_start(x, NULL));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_run(x, NULL));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_swap(x));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_free(&x));
     OK(MPIX_Halo_stream_finish(x, NULL));

@@ -54,6 +54,8 @@ void in_stream() {
         if (step == 0) {
             refused("start twice", MPI_ERR_REQUEST, call + "::start: the exchange is started; finish it first",
                     [&] { x->start(); });
+            refused("run while started", MPI_ERR_REQUEST, call + "::run: the exchange is started; finish it first",
+                    [&] { x->run(); });
             refused("swap while started", MPI_ERR_REQUEST, call + "::swap: the exchange is started; finish it first",
                     [&] { x->swap(); });
         }

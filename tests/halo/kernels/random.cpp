@@ -3,8 +3,10 @@
 // Random exchanges by kernels, or in the order of a stream: grids, periods, decompositions, tiles, fields, radii, sets, blocks,
 // steps. Kernels compare every byte of the ghost cells in each step, the host every other byte of all allocations at the end.
 //
-//   random [--seed N] [--programs N | --seconds N]
+//   random [--seed N] [--programs N | --seconds N] [--direct yes]
 //   random --late yes    two ranks; needs a short MPIX_STALL_SECONDS
+//
+// --direct  in the order of a stream, with long rows: some messages must be such that they may be stored straight into ghost cells
 #include <mpi.h>
 
 #include <cstdint>
@@ -24,12 +26,12 @@ using device_test::executor;
 
 namespace {
 
-// Returns how many bytes, or calls, were wrong.
-std::uint64_t run_program(unsigned seed, int rank, executor &where) {
-    halo_test::random_case c(seed, rank, where);
+// Returns how many bytes, or calls, were wrong. Adds the messages that may be stored straight into ghost cells.
+std::uint64_t run_program(unsigned seed, int rank, executor &where, halo_test::rows which, int &direct) {
+    halo_test::random_case c(seed, rank, where, which);
     std::uint64_t wrong = 0;
     if (c.in_stream())
-        halo_test::exchange_in_stream(c);
+        direct += halo_test::exchange_in_stream(c);
     else
         wrong = halo_test::exchange_in_kernels(c);
     return wrong + *c.wrong() + c.check_outside();
@@ -38,19 +40,22 @@ std::uint64_t run_program(unsigned seed, int rank, executor &where) {
 int run(int argc, char **argv) {
     unsigned seed = 1;
     int programs = 20, seconds = 0, rank = 0, local_rank = 0;
-    bool is_late = false;
+    bool is_late = false, demands_direct = false;
+    int direct = 0, all_direct = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i];
         if (option == "--seed") seed = static_cast<unsigned>(std::atoi(argv[i + 1]));
         if (option == "--programs") programs = std::atoi(argv[i + 1]);
         if (option == "--seconds") seconds = std::atoi(argv[i + 1]);
         if (option == "--late") is_late = true;
+        if (option == "--direct") demands_direct = true;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
     MPI_Comm_free(&node);
+    const halo_test::rows which = demands_direct ? halo_test::rows::are_long : halo_test::rows::any;
     executor where(local_rank);
     if (is_late) return halo_test::late(where, rank);
     const double begin = MPI_Wtime();
@@ -58,7 +63,7 @@ int run(int argc, char **argv) {
         int more = seconds != 0 ? MPI_Wtime() - begin < seconds : i < programs;
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (!more) break;
-        std::uint64_t wrong = run_program(seed + static_cast<unsigned>(i), rank, where), all = 0;
+        std::uint64_t wrong = run_program(seed + static_cast<unsigned>(i), rank, where, which, direct), all = 0;
         MPI_Allreduce(&wrong, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
         if (all != 0) {
             if (rank == 0)
@@ -68,7 +73,12 @@ int run(int argc, char **argv) {
         }
         if (rank == 0 && seconds != 0 && i % 1000 == 999) std::printf("%d programs, 0 wrong\n", i + 1);
     }
-    if (rank == 0) std::puts("passed");
+    MPI_Allreduce(&direct, &all_direct, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (demands_direct && all_direct == 0) {
+        if (rank == 0) std::puts("no message may be stored straight into ghost cells");
+        return 1;
+    }
+    if (rank == 0) std::printf("passed, %d messages direct\n", all_direct);
     return 0;
 }
 

@@ -26,6 +26,9 @@ using device_test::executor;
 constexpr unsigned char poison = 0xd5;
 constexpr int most_areas = 24;
 
+// Rows: short, and boxes cut anyhow; or long, and not cut, so that ghost cells beyond the other sides lie in long runs.
+enum class rows { any, are_long };
+
 // A part of one of the rank's boxes, which a kernel waits for.
 struct area {
     box cells;
@@ -34,29 +37,32 @@ struct area {
 
 class random_case {
 public:
-    random_case(unsigned seed, int rank, executor &where)
+    random_case(unsigned seed, int rank, executor &where, rows which)
         : where_(where), shared_(seed), own_(64 * seed + static_cast<unsigned>(rank)) {
-        dimensions_ = pick(1, 3);
+        const bool are_long = which == rows::are_long;
+        dimensions_ = pick(are_long ? 2 : 1, 3);
         std::vector<std::int64_t> extent;
         mpix::halo::grid_options cut;
         domain whole{{1, 1, 1}, {}};
         for (int a = 0; a < dimensions_; ++a) {
             const auto axis = static_cast<std::size_t>(a);
-            extent.push_back(dimensions_ == 1 ? pick(8, 60) : pick(a == 0 ? 8 : 1, 12));
+            extent.push_back(dimensions_ == 1 ? pick(8, 60) : pick(a == 0 ? 8 : are_long ? 4 : 1, 12));
+            if (are_long && a == 0) cut.shortest[0] = extent[0] *= 4;
             cut.periodic[axis] = whole.periodic[axis] = pick(0, 1) == 1;
             whole.extent[axis] = extent.back();
         }
-        if (pick(0, 1) == 0) choose_boxes(whole.extent, cut);
+        if (pick(0, 1) == 0 && !are_long) choose_boxes(whole.extent, cut);
         grid_.emplace(MPI_COMM_WORLD, extent, cut);
         options_ = {.tile = {}, .sets = pick(2, 4)};
         for (int a = 0; a < dimensions_; ++a) options_.tile[static_cast<std::size_t>(a)] = pick(0, 5);
+        if (are_long) options_.tile[0] = 0;
         options_.box_waits = pick(0, 1) == 1;
         by_tiles_ = !options_.box_waits || pick(0, 2) == 0;
         if (options_.box_waits) choose_areas();
         views_.count = pick(1, most_fields);
         for (int f = 0; f < views_.count; ++f) fields_.push_back(make_field(whole, f));
         wrong_ = static_cast<std::uint64_t *>(where_.allocate_shared(sizeof(std::uint64_t)));
-        in_stream_ = pick(0, 2) == 0;
+        in_stream_ = pick(0, 2) == 0 || are_long;
     }
     ~random_case() {
         where_.release_shared(wrong_);

@@ -91,6 +91,7 @@ stream_create = function("MPIX_Halo_stream_create", _any, c_int, _any, _any, _an
 stream_free = function("MPIX_Halo_stream_free", _any)
 stream_start = function("MPIX_Halo_stream_start", _any, _any)
 stream_finish = function("MPIX_Halo_stream_finish", _any, _any)
+stream_run = function("MPIX_Halo_stream_run", _any, _any)
 stream_check = function("MPIX_Halo_stream_check", _any)
 stream_swap = function("MPIX_Halo_stream_swap", _any)
 stream_data = function("MPIX_Halo_stream_data", c_int, c_int, _any, _any)

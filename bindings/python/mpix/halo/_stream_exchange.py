@@ -47,6 +47,10 @@ class StreamExchange(Fields):
         """Enqueue: wait for the neighbours, and fill the ghost cells."""
         _c.stream_finish(self.handle, address_of(stream))
 
+    def run(self, stream):
+        """start() and finish() at once, for programs that have nothing to enqueue in between: often a single kernel."""
+        _c.stream_run(self.handle, address_of(stream))
+
     def overlap(self, stream, compute):
         """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary. `compute`
         enqueues a kernel in that stream. For each box of this rank."""

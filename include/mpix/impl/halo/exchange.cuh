@@ -195,17 +195,17 @@ MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, std::int
     return mpix::detail::broadcast_bool(group, first);
 }
 
-// Calls each(members, copy) for the copies of which wanted(number) is true, the same for all members of the group: these
-// are all its threads, or a warp of them.
+// Calls each(members, copy) for those of the copies in a table of which wanted(number) is true, the same for all members of the
+// group: these are all its threads, or a warp of them.
 template <class Group, class Wanted, class Each>
-MPIX_FN void for_each_copy(const Group &group, const device_exchange &x, const device_copies &copies,
+MPIX_FN void for_each_copy(const Group &group, const device_copy *table, const device_copies &copies,
                            const Wanted &wanted, const Each &each) {
     for (int k = copies.begin; k < copies.small; ++k)
-        if (wanted(k)) each(group, x.copies_[k]);
+        if (wanted(k)) each(group, table[k]);
     if (copies.small == copies.end) return;
     mpix::detail::by_warps(group, [&](const auto &warp, int index, int warps) {
         for (int k = copies.small + index; k < copies.end; k += warps)
-            if (wanted(k)) each(warp, x.copies_[k]);
+            if (wanted(k)) each(warp, table[k]);
     });
 }
 struct every_copy {
@@ -297,27 +297,35 @@ MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghos
 }
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Packs a parcel straight into the receiver's memory, if it is one partition that may be stored there now, and marks it
-// ready. False: nothing is done.
-template <class Group>
+// Has store(send) put a parcel straight into the receiver's memory, if it is one partition that may be stored there now, and marks
+// it ready. False: nothing is done, or store() has said so.
+template <class Group, class Store>
 MPIX_FN bool send_at_once(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
-                          int &code) {
-    const int set = set_of(x, step);
-    const stored_handle<prepared_send> &known = send_handles_of(x, set)[p.message];
+                          int &code, const Store &store) {
+    const stored_handle<prepared_send> &known = send_handles_of(x, set_of(x, step))[p.message];
     if (p.first != p.last || known.number != number_of(x, step)) return false;
     const mpix::detail::send_state &send = known.handle.state;
-    if (!mpix::detail::landing_is_open(group, p.first, known.handle.request, send)) return false;
-    // The message lies there as in the send buffer; words need the same alignment.
-    const std::int64_t away =
-        reinterpret_cast<std::intptr_t>(send.landing) - reinterpret_cast<std::intptr_t>(send.buffer);
-    if (away % 16 != 0) return false;
-    for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
-        pack(members, c, x.allocation_(step), messages_of(x, set) + away);
-    });
+    if (!mpix::detail::landing_is_open(group, p.first, known.handle.request, send) || !store(send)) return false;
     code = mpix::detail::conclude_stored<true, MPIX_CALL_PREADY>(
         group, p.first, mpix::detail::request_of(known.handle.request), send, {send.epoch, false},
         static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
     return true;
+}
+
+// The same by packing it there.
+template <class Group>
+MPIX_FN bool pack_at_once(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
+                          int &code) {
+    return send_at_once(group, x, p, step, code, [&](const mpix::detail::send_state &send) {
+        // The message lies there as in the send buffer; words need the same alignment.
+        const std::int64_t away =
+            reinterpret_cast<std::intptr_t>(send.landing) - reinterpret_cast<std::intptr_t>(send.buffer);
+        if (away % 16 != 0) return false;
+        for_each_copy(group, x.copies_, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
+            pack(members, c, x.allocation_(step), messages_of(x, set_of(x, step)) + away);
+        });
+        return true;
+    });
 }
 #endif
 
@@ -330,12 +338,12 @@ MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin
         const device_parcel &p = x.parcels_[i];
         int code = MPI_SUCCESS;
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-        if (send_at_once(group, x, p, step, code)) {
+        if (pack_at_once(group, x, p, step, code)) {
             if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(i), step);
             continue;
         }
 #endif
-        for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
+        for_each_copy(group, x.copies_, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
             pack(members, c, x.allocation_(step), messages_of(x, set));
         });
         code = by_handle(x, send_handles_of(x, set) + p.message, requests_of(x, set)[x.receives_ + p.message], step,
@@ -374,7 +382,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
                                                [](const detail::device_parcel &) { return true; });
         code != MPI_SUCCESS)
         return code;
-    detail::for_each_copy(group, x, ghosts, detail::every_copy{},
+    detail::for_each_copy(group, x.copies_, ghosts, detail::every_copy{},
                           [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
     return detail::await_all_filled(group, x, shared ? ghosts.begin : ghosts.end, ghosts.end, step, timeout_ns,
                                     detail::every_copy{});
@@ -401,7 +409,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
                                            });
     if (code != MPI_SUCCESS) return code;
     for (int i = x.received_begin_; i < x.received_end_; ++i)
-        detail::for_each_copy(group, x, x.parcels_[i].copies, wanted,
+        detail::for_each_copy(group, x.copies_, x.parcels_[i].copies, wanted,
                               [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
     return detail::await_all_filled(group, x, first, x.received_copies_end_, step, timeout_ns, wanted);
 }
