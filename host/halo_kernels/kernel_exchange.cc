@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "host/halo/grid_internals.h"
 #include "host/halo/usable.h"
 #include "host/halo_kernels/kernel_error.h"
+#include "host/halo_kernels/kernel_exchange_internals.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/halo_kernels/kernel_report.h"
 #include "host/profiled_range.h"
@@ -44,11 +46,18 @@ void reset_words(kernel_exchange_state &x) {
 
 }  // namespace
 
+kernel_exchange kernel_exchange_internals::make(const grid &g, const std::vector<field> &fields,
+                                                const kernel_exchange_options &options, const status &given) {
+    return kernel_exchange(make_kernel_exchange_state(
+        grid_internals::state_of(g, kernel_exchange_call), fields, options,
+        options.box_waits ? ghost_waiters::tiles_and_boxes : ghost_waiters::tiles, kernel_exchange_call, given));
+}
+
+kernel_exchange::kernel_exchange(std::unique_ptr<kernel_exchange_state> made) : state_(std::move(made)) {}
+
 kernel_exchange::kernel_exchange(const grid &g, const std::vector<field> &fields,
                                  const kernel_exchange_options &options)
-    : state_(make_kernel_exchange_state(grid_internals::state_of(g, kernel_exchange_call), fields, options,
-                                        options.box_waits ? ghost_waiters::tiles_and_boxes : ghost_waiters::tiles,
-                                        kernel_exchange_call)) {}
+    : kernel_exchange(kernel_exchange_internals::make(g, fields, options, {})) {}
 
 kernel_exchange::~kernel_exchange() {
     if (active())

@@ -103,6 +103,9 @@ public:
     exchange_report report() const;
 
 private:
+    friend struct kernel_exchange_internals;
+    explicit kernel_exchange(std::unique_ptr<kernel_exchange_state> made);
+
     std::unique_ptr<kernel_exchange_state> state_;
 };
 
