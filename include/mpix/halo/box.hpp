@@ -6,21 +6,54 @@
 
 #include <mpix/detail/cxx20.h>
 
-#include <algorithm>
-#include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include <mpix/detail/order.h>
 #include <mpix/mpix.h>
 
+// What kernels do not use is not for NVRTC, which lacks these headers.
+#ifndef __CUDACC_RTC__
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#endif
+
 #define MPIX_HALO_API [[gnu::visibility("default")]]
 
 namespace mpix::halo {
+
+/** Cells along x, y, z. x is the fastest in memory: a C array a[z][y][x] has the extent {nx, ny, nz}. In fewer
+    dimensions the others are 1 long. */
+struct index3 {
+    std::int64_t along[3];
+
+    MPIX_FN constexpr std::int64_t &operator[](std::size_t axis) { return along[axis]; }
+    MPIX_FN constexpr const std::int64_t &operator[](std::size_t axis) const { return along[axis]; }
+    // Not left to the line below: nvcc 13.0 would use it, but not define it.
+    friend bool operator==(const index3 &, const index3 &) = default;
+#ifndef __CUDACC_RTC__
+    friend auto operator<=>(const index3 &, const index3 &) = default;
+#endif
+};
+
+/** The cells lo <= c < hi along each axis. Kernels may use it. */
+struct box {
+    index3 lo{}, hi{};
+
+    MPIX_FN index3 size() const { return {hi[0] - lo[0], hi[1] - lo[1], hi[2] - lo[2]}; }
+    MPIX_FN bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
+    MPIX_FN std::int64_t cells() const { return empty() ? 0 : (hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]); }
+    friend bool operator==(const box &, const box &) = default;
+};
+
+/** A direction is -1, 0 or 1 along each axis. They are numbered from 0 to 26; 13 is the box itself. */
+constexpr int directions = 27, no_direction = 13;
+
+#ifndef __CUDACC_RTC__
 
 /** What the functions below throw. */
 class MPIX_HALO_API error : public std::runtime_error {
@@ -34,33 +67,9 @@ private:
     int class_;
 };
 
-/** Cells along x, y, z. x is the fastest in memory: a C array a[z][y][x] has the extent {nx, ny, nz}. In fewer
-    dimensions the others are 1 long. */
-struct index3 {
-    std::int64_t along[3];
-
-    MPIX_FN constexpr std::int64_t &operator[](std::size_t axis) { return along[axis]; }
-    MPIX_FN constexpr const std::int64_t &operator[](std::size_t axis) const { return along[axis]; }
-    // Not left to the line below: nvcc 13.0 would use it, but not define it.
-    friend bool operator==(const index3 &, const index3 &) = default;
-    friend auto operator<=>(const index3 &, const index3 &) = default;
-};
-
-/** The cells lo <= c < hi along each axis. Kernels may use it. */
-struct box {
-    index3 lo{}, hi{};
-
-    MPIX_FN index3 size() const { return {hi[0] - lo[0], hi[1] - lo[1], hi[2] - lo[2]}; }
-    MPIX_FN bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
-    MPIX_FN std::int64_t cells() const { return empty() ? 0 : (hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]); }
-    friend bool operator==(const box &, const box &) = default;
-};
-
 /** The cells of `outer` that are not in `inner`, as up to six boxes that do not overlap. */
 MPIX_HALO_API std::vector<box> difference(const box &outer, const box &inner);
 
-/** A direction is -1, 0 or 1 along each axis. They are numbered from 0 to 26; 13 is the box itself. */
-constexpr int directions = 27, no_direction = 13;
 constexpr std::array<int, 3> direction(int number) { return {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1}; }
 constexpr int direction_number(int x, int y, int z) { return x + 1 + 3 * (y + 1) + 9 * (z + 1); }
 constexpr int opposite(int number) { return directions - 1 - number; }
@@ -136,6 +145,8 @@ inline std::array<index3, 2> ghost_depth(const radius &r, int dimensions) {
     }
     return depth;
 }
+
+#endif  // __CUDACC_RTC__
 
 }  // namespace mpix::halo
 
