@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpix.halo on any number of ranks: stencils against the same in serial, sums into owners, files, reports and errors."""
 import os
+import re
 import struct
 import tempfile
 import zlib
@@ -95,6 +96,64 @@ def stream_exchanges():
             needed.fails(TypeError, "stream", exchange.start)
         needed.fails(TypeError, "fields[0] is int", halo.StreamExchange, grid, [5])
         needed.fails(mpix.Error, "options.tile[0] is -1", halo.StreamExchange, grid, [u], tile=(-1,))
+
+
+def header(name, pattern):
+    """The number that a header of mpix has there."""
+    with open(os.path.join(mpix.get_include(), "mpix", name), encoding="utf-8") as file:
+        return int(re.search(pattern, file.read())[1])
+
+
+def kernel_exchanges():
+    """Calls of exchanges that kernels make, and their arguments; halo_kernel.py has a kernel."""
+    fails = needed.fails
+    with halo.Grid(world, (24, 19), periodic=(True, True)) as grid:
+        u, v = (halo.Field.zeros(grid, halo.Radius.faces(1)) for _ in range(2))
+        claimed = halo.Field(grid, Interface(numpy.full(u.array.shape, 3.0)), u.radius)
+        with halo.KernelExchange(grid, [(u, v), claimed], tile=(5, 4), sets=2, box_waits=world.rank == 0) as exchange:
+            assert exchange.current() is u and exchange.current(1) is claimed and not exchange.active
+            assert (exchange.bytes_sent > 0) == (exchange.messages_sent > 0) == (world.size > 1)
+            fails(mpix.Error, "MPIX_Halo_kernel_finish: the exchange is not active; start it first", exchange.finish)
+            fails(mpix.Error, "MPIX_Halo_kernel_start: steps is -1; it is at least 0", exchange.start, -1)
+            fails(TypeError, "steps is 1.5; it is a whole number", exchange.start, 1.5)
+            fails(AttributeError, "interior", getattr, exchange, "interior")
+            exchange.measure()
+            device = exchange.start(0)
+            assert exchange.active
+            # A kernel's argument by value: all bytes of the structure in C, of which the first eight are the version.
+            assert isinstance(device, numpy.ndarray) and device.shape == () and device.flags.c_contiguous
+            assert device.nbytes == 8 * header("halo.h", r"opaque\[(\d+)\]")
+            assert device["opaque"][0] == header("detail/abi.h", r"define MPIX_ABI_VERSION (\d+)u")
+            fails(mpix.Error, "MPIX_Halo_kernel_start: the exchange is active", exchange.start, 0)
+            fails(mpix.Error, "MPIX_Halo_kernel_report: the exchange is active", exchange.report)
+            fails(mpix.Error, "MPIX_Halo_kernel_measure: the exchange is active", exchange.measure)
+            assert fails(mpix.Error, "MPIX_Halo_kernel_free: ", exchange.free).error_class == MPI.ERR_REQUEST
+            exchange.finish()
+            assert not exchange.active and exchange.current() is u
+            report = exchange.report()
+            assert report.startswith(f"mpix::halo::kernel_exchange, rank {world.rank}: 0 finished"), report
+        fails(mpix.Error, "MPIX_Halo_kernel_start: exchange is null", exchange.start, 0)
+        for tile in (None, (0,), (7, 0)):
+            halo.KernelExchange(grid, [u], tile=tile).free()
+        fails(TypeError, "fields[0] is int", halo.KernelExchange, grid, [5])
+        fails(TypeError, "grid is int", halo.KernelExchange, 5, [u])
+        fails(mpix.Error, "fields is empty", halo.KernelExchange, grid, [])
+        fails(TypeError, "tile is 5; it is one to three whole numbers", halo.KernelExchange, grid, [u], tile=5)
+        fails(mpix.Error, "options.tile[1] is -1; it is at least 0", halo.KernelExchange, grid, [u], tile=(0, -1))
+        fails(mpix.Error, "options.tile[2] is 2; the domain has 2 axes", halo.KernelExchange, grid, [u], tile=(0, 0, 2))
+        fails(TypeError, "sets is 'many'; it is a whole number", halo.KernelExchange, grid, [u], sets="many")
+        for sets in (-1, 0, 1):
+            fails(ValueError, f"sets is {sets}; it is at least 2", halo.KernelExchange, grid, [u], sets=sets)
+        if world.size > 1:
+            fails(mpix.Error, "rank 1: options.sets is 5 here, and 4 on rank 0", halo.KernelExchange, grid, [u],
+                  sets=4 + (world.rank == 1))
+            fails(mpix.Error, "rank 1: options.tile is 3, 0, 0 here", halo.KernelExchange, grid, [u],
+                  tile=(3 * (world.rank == 1),))
+            for wrong in ({"sets": 0}, {"sets": "x"}, {"tile": 1}):  # on one rank: none waits for it
+                if world.rank == 1:
+                    fails((TypeError, ValueError), "", halo.KernelExchange, grid, [u], **wrong)
+                else:
+                    fails(mpix.Error, "rank 1", halo.KernelExchange, grid, [u])
 
 
 def sums():
@@ -256,7 +315,8 @@ def errors():
         if world.size > 1:  # one rank's error is one on all: none waits for it
             named = {"u": u}
             for call, right, wrong in ((halo.Exchange, [[u]], [[array]]), (halo.Exchange, [[u]], [u]),
-                                       (halo.StreamExchange, [[u]], [u]), (halo.compare_transfers, [[u]], [u]),
+                                       (halo.StreamExchange, [[u]], [u]), (halo.KernelExchange, [[u]], [u]),
+                                       (halo.compare_transfers, [[u]], [u]),
                                        (halo.gather, [u, 0], [u, "a"]),
                                        (halo.write_checkpoint, ["nowhere", named, 0], ["nowhere", named, "x"]),
                                        (halo.write_checkpoint, ["nowhere", named], [5.5, named])):
@@ -274,6 +334,7 @@ def errors():
 def main():
     stencil()
     stream_exchanges()
+    kernel_exchanges()
     sums()
     files()
     reports()

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device functions compile by NVRTC, as CuPy compiles kernels, with the options that the package gives. Nothing is run.
+"""The device functions, and those of halo exchanges, compile by NVRTC, as CuPy compiles kernels, with the options that the
+package gives. Nothing is run.
 
 Usage: nvrtc.py CUDA, the folder of a CUDA toolkit
 """
 import ctypes
 import glob
 import os
+import re
 import sys
 
 import needed
 
 cuda = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
 mpix, MPI = needed.load(partitioned=False)
+from mpix import halo
 
 # Each of the functions that kernels call, by a block and by a thread; and what a program checks their results with.
 SOURCE = """
@@ -41,6 +44,34 @@ extern "C" __global__ void others(MPIX_Prequest send, MPIX_Prequest receive, int
 }
 """
 
+# Those of exchanges inside kernels.
+HALO_SOURCE = """
+#include <cooperative_groups.h>
+#include <mpix/halo.cuh>
+
+template <class Group>
+__device__ void call(const Group &group, const mpix::halo::device_exchange &x, mpix::halo::prepared_tile *tile, int *errors) {
+    mpix::halo::prepare(group, x, 0, *tile);
+    errors[0] = mpix::halo::send(group, x, 0, 0);
+    errors[1] = mpix::halo::send(group, x, *tile, 0);
+    mpix::halo::sync_blocks(group, x, 2);
+    errors[2] = mpix::halo::sync_blocks(group, x, 2, tile, 1, 0);
+    errors[3] = mpix::halo::wait(group, x, 0, 0);
+    errors[4] = mpix::halo::wait(group, x, mpix::halo::box{{0, 0, 0}, {1, 1, 1}}, 0);
+    errors[5] = mpix::halo::next(group, x, 0);
+    errors[6] = mpix::halo::run_next(group, x, 2, 0, 1);
+    errors[7] = x.tile(0) == tile->cells() && x.data<float>(0, 1) != nullptr && x.tile_boundary_first(0) < x.boundary_tiles();
+}
+
+extern "C" __global__ void by_blocks(mpix::halo::device_exchange x, int *errors) {
+    __shared__ mpix::halo::prepared_tile tile;
+    call(cooperative_groups::this_thread_block(), x, &tile, errors);
+}
+extern "C" __global__ void by_threads(mpix::halo::device_exchange x, mpix::halo::prepared_tile *tile, int *errors) {
+    call(mpix::this_thread(), x, tile, errors);
+}
+"""
+
 
 def load():
     """NVRTC of the toolkit."""
@@ -65,6 +96,23 @@ def compile_source(nvrtc, source, options):
     return status, *texts
 
 
+def compile_halo(nvrtc, options):
+    """The functions, and the kernel that halo_kernel.py runs, as CuPy compiles one that is launched cooperatively."""
+    status, log, ptx = compile_source(nvrtc, HALO_SOURCE, options)
+    assert status == 0, log
+    assert ".entry by_blocks(" in ptx and ".entry by_threads(" in ptx
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "heat_kernel.cuh"), encoding="utf-8") as file:
+        status, log, ptx = compile_source(nvrtc, file.read(), options + ("--device-c", "--fmad=false"))
+    assert status == 0, log
+    # What KernelExchange.start() returns has as many bytes as the kernel's argument.
+    with halo.Grid(MPI.COMM_SELF, (4, 4)) as grid:
+        with halo.KernelExchange(grid, [halo.Field.zeros(grid, halo.Radius.faces(1))]) as exchange:
+            device = exchange.start(0)
+            exchange.finish()
+    argument = re.search(r"[.]param [.]align 8 [.]b8 heat_steps_param_0\[(\d+)\]", ptx)
+    assert argument and int(argument[1]) == device.nbytes, (argument and argument[0], device.nbytes)
+
+
 def main():
     nvrtc = load()
     source = SOURCE % {name: getattr(MPI, name) for name in ("ERR_ARG", "ERR_PENDING")}
@@ -77,6 +125,7 @@ def main():
     assert "ld.relaxed.sys" in ptx or "ld.acquire.sys" in ptx, "no look at memory of the peer in the PTX"
     status, log, _ = compile_source(nvrtc, source, [o for o in options if "MPI_ERR_ARG" not in o])
     assert status != 0 and "mpix: define MPI_ERR_ARG" in log, log
+    compile_halo(nvrtc, options + ("--gpu-architecture=compute_90",))
     needed.fails(FileNotFoundError, "cuda is the folder of a CUDA toolkit", mpix.nvrtc_options, "/nowhere")
     print("compiled:", len(ptx), "bytes of PTX")
 

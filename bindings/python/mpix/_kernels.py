@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What compilers of kernels need to see <mpix/device.cuh>."""
+"""What compilers of kernels need to see <mpix/device.cuh> and <mpix/halo.cuh>."""
 import os
 
 from ._library import near, path as library_path
@@ -18,7 +18,8 @@ def get_include():
 
 
 def nvrtc_options(cuda=None):
-    """Options of NVRTC, with which a kernel's source may include <mpix/device.cuh>, for cupy.RawKernel and RawModule.
+    """Options of NVRTC, with which a kernel's source may include <mpix/device.cuh> and <mpix/halo.cuh>, for cupy.RawKernel and
+    RawModule.
 
     `cuda`: the folder of a CUDA toolkit, 12 or later; by default that of CUDA_PATH or CUDA_HOME, or /usr/local/cuda. Raises
     FileNotFoundError, if it has no headers.

@@ -50,6 +50,10 @@ class Slice(Structure):
                 ("colors", c_int)]
 
 
+class KernelOptions(Structure):
+    _fields_ = [("tile", c_int64 * 3), ("sets", c_int), ("box_waits", c_int)]
+
+
 _any = c_void_p  # a pointer that the caller makes with byref, or an array
 radius_all = function("MPIX_Halo_radius_all", c_int, _any)
 radius_faces = function("MPIX_Halo_radius_faces", c_int, _any)
@@ -100,6 +104,15 @@ stream_boundary = function("MPIX_Halo_stream_boundary", c_int, _any, _any, _any)
 stream_sent = function("MPIX_Halo_stream_sent", _any, _any, _any)
 stream_measure = function("MPIX_Halo_stream_measure", c_int, _any)
 stream_report = function("MPIX_Halo_stream_report", _any, c_char_p, c_int)
+kernel_create = function("MPIX_Halo_kernel_create", _any, c_int, _any, _any, _any)
+kernel_free = function("MPIX_Halo_kernel_free", _any)
+kernel_start = function("MPIX_Halo_kernel_start", c_int64, _any, _any)
+kernel_finish = function("MPIX_Halo_kernel_finish", _any)
+kernel_active = function("MPIX_Halo_kernel_active", _any, _any)
+kernel_data = function("MPIX_Halo_kernel_data", c_int, c_int, _any, _any)
+kernel_sent = function("MPIX_Halo_kernel_sent", _any, _any, _any)
+kernel_measure = function("MPIX_Halo_kernel_measure", c_int, _any)
+kernel_report = function("MPIX_Halo_kernel_report", _any, c_char_p, c_int)
 step_report_create = function("MPIX_Halo_step_report_create", _any, c_int64, c_int64, _any)
 step_report_done = function("MPIX_Halo_step_report_done", c_int64, _any)
 step_report_free = function("MPIX_Halo_step_report_free", _any)

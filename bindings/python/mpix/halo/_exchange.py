@@ -35,18 +35,6 @@ class Fields(Handle):
         self._data(field, 0, self.handle, byref(address))
         return pair[0] if pair[0].memories[0].address == address.value else pair[1]
 
-    def interior(self, i=None):
-        """The cells of a box whose stencils read no ghost cell that the exchange fills."""
-        box = _c.Box()
-        self._interior(self.grid.position(i), self.handle, byref(box))
-        return Box.of(box)
-
-    def boundary(self, i=None):
-        """The others, as a list of boxes."""
-        boxes, count = (_c.Box * 6)(), c_int()
-        self._boundary(self.grid.position(i), self.handle, boxes, byref(count))
-        return [Box.of(boxes[n]) for n in range(count.value)]
-
     @property
     def messages_sent(self):
         """Messages that this rank sends in each exchange."""
@@ -77,7 +65,23 @@ class Fields(Handle):
             size *= 4
 
 
-class Exchange(Fields):
+class Regions(Fields):
+    """Fields, and which cells read what an exchange fills."""
+
+    def interior(self, i=None):
+        """The cells of a box whose stencils read no ghost cell that the exchange fills."""
+        box = _c.Box()
+        self._interior(self.grid.position(i), self.handle, byref(box))
+        return Box.of(box)
+
+    def boundary(self, i=None):
+        """The others, as a list of boxes."""
+        boxes, count = (_c.Box * 6)(), c_int()
+        self._boundary(self.grid.position(i), self.handle, boxes, byref(count))
+        return [Box.of(boxes[n]) for n in range(count.value)]
+
+
+class Exchange(Regions):
     """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As mpix::halo::exchange.
 
     Collective over the grid's ranks.

@@ -5,11 +5,11 @@ from ctypes import byref, c_int64, c_void_p
 from .._streams import address_of
 from . import _c
 from ._box import three
-from ._exchange import Fields, grid_in_c
+from ._exchange import Regions, grid_in_c
 from ._field import fields_in_c, list_of
 
 
-class StreamExchange(Fields):
+class StreamExchange(Regions):
     """Fills the ghost cells of fields in GPU memory, in the order of a CUDA stream. As mpix::halo::stream_exchange.
 
     Collective over the grid's ranks; all run as many exchanges. start() and finish() enqueue a kernel each, and return at

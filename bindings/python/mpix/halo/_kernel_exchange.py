@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exchanges that the program's kernels make."""
+from ctypes import byref, c_int, c_void_p
+
+import numpy
+
+from . import _c
+from ._box import three, whole_number
+from ._exchange import Fields, grid_in_c
+from ._field import fields_in_c, list_of
+
+# As MPIX_Halo_device_exchange.
+DEVICE_EXCHANGE = numpy.dtype([("opaque", numpy.uint64, 24)])
+
+
+class KernelExchange(Fields):
+    """Fills the ghost cells of fields by the program's kernels, tile by tile. As mpix::halo::kernel_exchange.
+
+    Collective over the grid's ranks; all give the same options, but for `box_waits`. Kernels are CUDA C++ and include
+    <mpix/halo.cuh>, as those of CuPy with mpix.nvrtc_options(); they take the object that start() returns, by value, as an
+    mpix::halo::device_exchange. Kernels whose blocks wait for each other are launched cooperatively.
+
+    Parameters
+    ----------
+    grid : Grid
+    fields : list of Field, or of pairs of Field
+        As of Exchange, at least one; all in the memory of one GPU, or in host memory. A pair is used in turn: exchange 0 of
+        an activation is of current(), exchange 1 of the other one, and so on.
+    tile : one to three ints, optional
+        The shape of a tile in cells; by default, and along an axis where it is 0, as long as the box.
+    sets : int
+        Exchanges that may be under way at the same time, from 2 on.
+    box_waits : bool
+        Whether kernels wait for boxes of cells.
+
+    Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
+    """
+
+    _data, _sizes, _measure, _report = map(staticmethod, (_c.kernel_data, _c.kernel_sent, _c.kernel_measure,
+                                                          _c.kernel_report))
+
+    def __init__(self, grid, fields, *, tile=None, sets=4, box_waits=False):
+        communicates, handle = grid_in_c(grid), c_void_p()
+        with _c.collective(lambda: _c.kernel_create(communicates, 1, None, None, byref(handle))):
+            self.grid, self.fields = grid, list_of(fields)
+            if whole_number(sets, "sets") < 2:  # 0 is C's default
+                raise ValueError(f"sets is {sets}; it is at least 2")
+            made = fields_in_c(grid, self.fields)
+            options = _c.KernelOptions(three((0,) if tile is None else tile, "tile", 0), sets, bool(box_waits))
+        _c.kernel_create(communicates, len(self.fields), made, byref(options), byref(handle))
+        super().__init__(handle, _c.kernel_free, (grid, self.fields, made))
+
+    def start(self, steps):
+        """Begin an activation of so many exchanges, which kernels make; all ranks give the same number. Waits until the
+        neighbours have begun it, too. Returns what kernels take, an array of NumPy without axes: CuPy passes its bytes by
+        value. It is valid until finish()."""
+        device = numpy.zeros((), DEVICE_EXCHANGE)
+        _c.kernel_start(whole_number(steps, "steps"), self.handle, device.ctypes.data)
+        return device
+
+    def finish(self):
+        """End the activation. Its kernels have ended before: synchronise their stream. Raises what a call in a kernel has
+        returned."""
+        _c.kernel_finish(self.handle)
+
+    @property
+    def active(self):
+        """Whether it has begun, is not finished, and has not failed."""
+        flag = c_int()
+        _c.kernel_active(self.handle, byref(flag))
+        return flag.value != 0
