@@ -395,8 +395,8 @@ int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_fiel
     MPIX_HALO_STREAM_EXCHANGE_NULL. Does nothing for a null handle. Errors: as of MPIX_Halo_exchange_free. */
 int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
 
-/** Enqueue: send what the neighbours need; wait for them, and fill the ghost cells. As start() and finish() of
-    mpix::halo::stream_exchange. Both can be captured in a CUDA graph.
+/** Enqueue: send what the neighbours need; wait for them, and fill the ghost cells; or both at once. As start(), finish() and
+    run() of mpix::halo::stream_exchange. They can be captured in a CUDA graph.
 
     stream  a cudaStream_t of the fields' device, of any kind; null is the legacy default stream
 
@@ -404,8 +404,6 @@ int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
     already, or not; it has failed), MPI_ERR_OTHER (CUDA's). */
 int MPIX_Halo_stream_start(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
 int MPIX_Halo_stream_finish(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
-/** Both at once, for programs that have nothing to enqueue in between; as run() of mpix::halo::stream_exchange. Errors: as
-    above. */
 int MPIX_Halo_stream_run(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
 /** The error of a kernel of this exchange, if one has failed; call it when the stream has been synchronised. Errors:
     MPI_ERR_PENDING (no data within MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. */
