@@ -131,7 +131,8 @@ std::string allocation_name(const field &f, std::size_t i) {
     return f.allocations.empty() ? "" : format("allocations[{}].", i);
 }
 
-status field_view::measure(const field &f, std::span<const box> local, int dimensions, field_view &made) {
+status field_view::measure(const field &f, std::span<const box> local, int dimensions, field_view &made,
+                           ghost_room room) {
     const field_layout &l = f.layout;
     if (f.value_bytes < 1 || f.value_bytes > static_cast<std::size_t>(most_bytes))
         return failure(MPI_ERR_ARG, format("value_bytes is {}; it is at least 1", f.value_bytes));
@@ -152,12 +153,16 @@ status field_view::measure(const field &f, std::span<const box> local, int dimen
                            format("radius is {} in direction {}; it is at least 0", depth, direction_name(number)));
     }
     std::array<index3, 2> depth = ghost_depth(made.radius_, dimensions);
-    const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
+    const auto settled = [room](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;
             if (given[a] > most_bytes)
                 return failure(MPI_ERR_ARG, format("layout.{}[{}] is {}; it is at most 2^60", name, a, given[a]));
-            if (given[a] < needed[a])
+            if (room == ghost_room::any && given[a] < 0)
+                return failure(MPI_ERR_ARG,
+                               format("layout.{}[{}] is {}; it is at least 0, or -1 for what the radius needs", name, a,
+                                      given[a]));
+            if (room == ghost_room::demanded && given[a] < needed[a])
                 return failure(MPI_ERR_ARG, format("layout.{}[{}] is {}; the radius needs {} cells there", name, a,
                                                    given[a], needed[a]));
             needed[a] = given[a];
@@ -208,9 +213,9 @@ status field_view::measure_box(const field &f, const box &local, const std::arra
     return {};
 }
 
-status field_view::make(const field &f, std::span<const box> local, int dimensions, field_view &made,
-                        bool for_kernels) {
-    if (status s = measure(f, local, dimensions, made); !s.ok()) return s;
+status field_view::make(const field &f, std::span<const box> local, int dimensions, field_view &made, bool for_kernels,
+                        ghost_room room) {
+    if (status s = measure(f, local, dimensions, made, room); !s.ok()) return s;
     if (f.allocations.size() != local.size() && (!f.allocations.empty() || local.size() > 1))
         return failure(MPI_ERR_ARG, format("allocations has {} entries; this rank has {} boxes", f.allocations.size(),
                                            local.size()));

@@ -46,18 +46,23 @@ std::string allocation_name(const field &f, std::size_t i);
 // From one to the other, which hold equally many bytes. They do not overlap. `room` is memory for all of them.
 void copy(const runs &from, const runs &to, std::byte *room);
 
+// Whether a field's layout must have room for all ghost cells of its radius, or may have less.
+enum class ghost_room { demanded, any };
+
 // A field on a rank. The `i` of its functions is the position of a box among the rank's.
 class field_view {
 public:
     // `local`: the rank's boxes; of a staggered field, their points. A failure names the member of the field that is
     // wrong. `for_kernels`: the CPU need not reach the memory, so runs are only addresses.
     static status make(const field &f, std::span<const box> local, int dimensions, field_view &made,
-                       bool for_kernels = false);
+                       bool for_kernels = false, ghost_room room = ghost_room::demanded);
     // The same of a field whose memory is not looked at: only bytes() of it may be used, and what it is made of.
-    static status measure(const field &f, std::span<const box> local, int dimensions, field_view &made);
+    static status measure(const field &f, std::span<const box> local, int dimensions, field_view &made,
+                          ghost_room room = ghost_room::demanded);
 
     // All that is allocated for cells.
     runs allocated(std::size_t i) const { return of(i, boxes_[i].allocated); }
+    const box &allocated_cells(std::size_t i) const { return boxes_[i].allocated; }
     // All components of the cells of `part`, which lies within the allocation.
     runs of(std::size_t i, const box &part) const;
     // The same with a run for each row, even if rows lie together: of equal boxes equally many of equal length.

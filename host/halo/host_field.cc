@@ -8,10 +8,13 @@ namespace mpix::halo {
 status host_field::make(const grid_state &g, const field &f, field_view &view) {
     const std::vector<box> points = g.local_points(f.layout.staggered);
     const int dimensions = g.domain.dimensions;
-    if (status s = field_view::measure(f, points, dimensions, view); !s.ok()) return s;
+    // The host reads and writes cells only, so a field whose ghost cells stay in messages will do.
+    const auto make_of = [&](const field &some) {
+        return field_view::make(some, points, dimensions, view, false, ghost_room::any);
+    };
+    if (status s = field_view::measure(f, points, dimensions, view, ghost_room::any); !s.ok()) return s;
     // What is wrong with the allocations, field_view::make says.
-    if (f.allocations.size() != points.size() && (!f.allocations.empty() || points.size() > 1))
-        return field_view::make(f, points, dimensions, view);
+    if (f.allocations.size() != points.size() && (!f.allocations.empty() || points.size() > 1)) return make_of(f);
     field reached = f;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const allocation memory = allocation_of(f, i);
@@ -28,7 +31,7 @@ status host_field::make(const grid_state &g, const field &f, field_view &view) {
         else
             reached.allocations[i].data = p.copy.data(), reached.allocations[i].other = nullptr;
     }
-    return field_view::make(reached, points, dimensions, view);
+    return make_of(reached);
 }
 
 status host_field::write_back() const {

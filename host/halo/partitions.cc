@@ -13,7 +13,8 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 
 }  // namespace
 
-partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::int64_t partition_cost) {
+partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::int64_t partition_cost,
+                             std::int64_t alignment) {
     partitions best;
     std::int64_t least = 0;
     // Of the many parcels of a kernel's exchange most have the same length.
@@ -23,7 +24,7 @@ partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::
     const std::int64_t longest = lengths.back();
     for (const std::int64_t some : lengths)
         for (int parts = 1; some > 0 && parts <= most_parts; ++parts) {
-            partitions next{.bytes = divide_up(some, parts), .first = {0}};
+            partitions next{.bytes = divide_up(divide_up(some, parts), alignment) * alignment, .first = {0}};
             if (divide_up(longest, next.bytes) > 1024) continue;
             for (const std::int64_t bytes : field_bytes)
                 next.first.push_back(next.first.back() + static_cast<int>(divide_up(bytes, next.bytes)));

@@ -22,8 +22,9 @@ struct partitions {
 inline constexpr std::int64_t host_partition_cost = 64, kernel_partition_cost = 32 << 10;
 
 // For fields of that many bytes each, in this message; at least one has some. As few partitions, and as little padding, as
-// possible.
-partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::int64_t partition_cost);
+// possible. Each begins at a multiple of `alignment`.
+partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::int64_t partition_cost,
+                             std::int64_t alignment = 1);
 
 }  // namespace mpix::halo
 
