@@ -3,6 +3,7 @@
 #include "host/profiled_range.h"
 
 #include <climits>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -74,7 +75,8 @@ transfer transfer_of(std::int64_t bytes) {
     return bytes >= least && bytes <= std::numeric_limits<int>::max() ? transfer::datatype : transfer::packed;
 }
 
-message::message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how)
+message::message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how,
+                 std::int64_t alignment)
     : peer_(peer), parts_(std::move(parts)), by_direction_(by_direction), plain_(how == transfer::plain) {
     std::vector<std::int64_t> field_bytes;
     for (const std::vector<runs> &field : parts_) {
@@ -86,9 +88,10 @@ message::message(int peer, std::vector<std::vector<runs>> parts, const direction
         type_ = type_of(parts_);
         return;
     }
-    cut_ = choose_partitions(field_bytes, host_partition_cost);
-    // Padding is sent, too.
-    packed_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(cut_.bytes * cut_.count()));
+    cut_ = choose_partitions(field_bytes, host_partition_cost, alignment);
+    const auto length = static_cast<std::size_t>(cut_.bytes * cut_.count());
+    packed_.reset(static_cast<std::byte *>(::operator new[](length, std::align_val_t{most_alignment})));
+    std::memset(packed_.get(), 0, length);  // padding is sent, too
 }
 
 message::message(message &&other) noexcept

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -25,8 +26,11 @@ transfer transfer_of(std::int64_t bytes);
 
 class message {
 public:
-    // `parts`: of each field, what is sent, or where it is received.
-    message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how);
+    static constexpr std::int64_t most_alignment = 64;
+    // `parts`: of each field, what is sent, or where it is received. `alignment`: of each field in a packed message,
+    // the same on both ranks.
+    message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how,
+            std::int64_t alignment = 1);
     ~message();
     message(message &&other) noexcept;
     message &operator=(message &&) = delete;
@@ -47,11 +51,17 @@ public:
     // Combine a part of a field, which begins so many bytes behind the message's beginning, with what is there.
     void combine(int field, std::size_t part, std::int64_t at, combine_function how) const;
     std::int64_t offset_of(int field, std::size_t part) const;
+    // Not typed: where the message is received.
+    const std::byte *received() const { return packed_.get(); }
 
     // Of fields with two allocations: go on with the other one.
     void swap(int field);
 
 private:
+    struct aligned_delete {
+        void operator()(std::byte *memory) const { ::operator delete[](memory, std::align_val_t{most_alignment}); }
+    };
+
     int plain_count() const;  // in bytes, with padding
 
     int peer_;
@@ -59,7 +69,7 @@ private:
     direction_bytes by_direction_;
     std::int64_t bytes_ = 0;
     partitions cut_;
-    std::unique_ptr<std::byte[]> packed_;  // with packed and plain
+    std::unique_ptr<std::byte[], aligned_delete> packed_;  // with packed and plain
     bool plain_ = false;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;  // with datatype: of all parts, relative to the first one
 };
