@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "host/config.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
+#include "host/halo_exchange/exchange_internals.h"
 #include "host/halo_exchange/exchange_report.h"
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
@@ -76,12 +78,14 @@ void wait_for_messages(exchange_state &x) {
         wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
         note_all_arrivals(x);
         combine_in_order(x);
-    } else if (std::any_of(x.receives.begin(), x.receives.end(), [](const message &m) { return !m.typed(); })) {
+    } else if (x.in_messages() ? x.timed : std::any_of(x.receives.begin(), x.receives.end(), [](const message &m) {
+                   return !m.typed();
+               })) {
         for (int i = 0; i < receives; ++i) {
             const int which = wait_for_any(receives, x.requests.data());
             if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
             note_arrival(x, which);
-            if (!x.receives[which].typed()) x.receives[which].unpack();
+            if (!x.in_messages() && !x.receives[which].typed()) x.receives[which].unpack();
         }
     } else {
         wait_for_all(receives, x.requests.data());
@@ -137,6 +141,8 @@ void begin_for(exchange_state &x, const char *function) {
         x.ready.assign(x.ready.size(), false);
         x.unready = static_cast<int>(x.ready.size());
         if (x.timed) x.begun = exchange_clock::now();
+        for (std::size_t f = 0; f < x.to_read.size(); ++f)
+            if (x.read_from_other[f]) read_other(x.to_read[f]), x.read_from_other[f] = false;
     }
     // Plain sends are started when all fields are ready.
     or_failed(x,
@@ -247,6 +253,7 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     demand_no_failure(x, "swap");
     if (x.active) throw wrong_state("swap", "the exchange is active; finish it first");
     for (auto &[now, other] : x.data[which]) std::swap(now, other);
+    if (x.in_messages()) x.read_from_other[which].flip();
     for (std::vector<message> *const messages : {&x.receives, &x.sends})
         for (message &m : *messages) m.swap(field);
     for (own_copy &c : x.own[which]) {
@@ -255,21 +262,23 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     }
 }
 
-std::size_t field_bytes(const grid &g, const field &f, int i) {
+std::size_t field_bytes(const grid &g, const field &f, int i, ghost_storage ghosts) {
     constexpr const char *here = "mpix::halo::field_bytes";
     const grid_state &state = *grid_internals::state_of(g, here);
     const box points = points_of(state.domain, state.local(demand_box(state, i, here)), f.layout.staggered);
     field_view view;
-    const status bad = field_view::measure(f, {&points, 1}, state.domain.dimensions, view);
+    const status bad =
+        field_view::measure(f, {&points, 1}, state.domain.dimensions, view,
+                            ghosts == ghost_storage::in_messages ? ghost_room::any : ghost_room::demanded);
     if (!bad.ok())
         throw error(class_of(bad),
                     format("{}: field{}{}", here, class_of(bad) == MPI_ERR_COUNT ? ": " : ".", bad.message()));
     return static_cast<std::size_t>(view.bytes(0));
 }
 
-std::size_t field_bytes(const grid &g, const field &f) {
+std::size_t field_bytes(const grid &g, const field &f, ghost_storage ghosts) {
     constexpr const char *here = "mpix::halo::field_bytes";
-    return field_bytes(g, f, demand_only_box(*grid_internals::state_of(g, here), here));
+    return field_bytes(g, f, demand_only_box(*grid_internals::state_of(g, here), here), ghosts);
 }
 
 void *exchange::data(int field) const {
@@ -302,6 +311,42 @@ const std::vector<box> &exchange::boundary() const {
 const std::vector<box> &exchange::boundary(int i) const {
     const exchange_state &x = demand_state(state_, exchange_call, "boundary");
     return x.areas.boundary[the_box(x, "boundary", i)];
+}
+
+namespace {
+
+// Of a box, or the only one.
+const box_to_read &find_box(const exchange_state &x, const char *function, int field, std::optional<int> i) {
+    const std::size_t f = demand_field(x, function, field);
+    if (!x.in_messages())
+        throw error(MPI_ERR_ARG, format("{}::{}: the ghost cells are in the fields; make the exchange with "
+                                        "options.ghosts = ghost_storage::in_messages",
+                                        exchange_call, function));
+    return x.to_read[f][i ? the_box(x, function, *i) : the_box(x, function)];
+}
+
+}  // namespace
+
+const std::vector<ghost_piece> &exchange::ghosts(int field) const {
+    return find_box(demand_state(state_, exchange_call, "ghosts"), "ghosts", field, {}).pieces;
+}
+
+const std::vector<ghost_piece> &exchange::ghosts(int field, int i) const {
+    return find_box(demand_state(state_, exchange_call, "ghosts"), "ghosts", field, i).pieces;
+}
+
+const detail::cells_to_read &detail::find_cells(const exchange &x, int field, std::optional<int> i,
+                                                std::size_t value_bytes, value_type type) {
+    const exchange_state &state = demand_state(exchange_internals::state_of(x), exchange_call, "ghosts");
+    const box_to_read &found = find_box(state, "ghosts", field, i);
+    const field_view &view = state.fields[static_cast<std::size_t>(field)];
+    const bool both_known = type != value_type::bytes && view.type() != value_type::bytes;
+    if (value_bytes != static_cast<std::size_t>(view.value_bytes()) || (both_known && type != view.type()))
+        throw error(MPI_ERR_TYPE,
+                    format("mpix::halo::ghost_reader: it reads values of {} bytes ({}), and those of field {} "
+                           "have {} bytes ({})",
+                           value_bytes, name_of(type), field, view.value_bytes(), name_of(view.type())));
+    return found.cells;
 }
 
 void exchange::measure(bool on) {

@@ -14,6 +14,7 @@
 namespace mpix::halo {
 
 struct exchange_internals {
+    static const std::unique_ptr<exchange_state> &state_of(const exchange &x) { return x.state_; }
     static exchange exchange_of(std::unique_ptr<exchange_state> made) { return exchange(std::move(made)); }
 };
 

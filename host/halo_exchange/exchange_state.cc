@@ -25,7 +25,8 @@ namespace {
 // does. `two_allocations`: some rank has a field of two.
 transfer transfer_in_use(const exchange_state &x, bool two_allocations, transfer_choice choice) {
     if (x.reversed()) return x.how;
-    const transfer given = two_allocations && x.how == transfer::automatic ? transfer::packed : x.how;
+    const bool untyped = two_allocations || x.in_messages();
+    const transfer given = untyped && x.how == transfer::automatic ? transfer::packed : x.how;
     if (choice == transfer_choice::as_given) return given;
     switch (config().transfer) {
         case halo_transfer::program:
@@ -33,7 +34,7 @@ transfer transfer_in_use(const exchange_state &x, bool two_allocations, transfer
         case halo_transfer::packed:
             return transfer::packed;
         case halo_transfer::datatype:
-            return two_allocations ? given : transfer::datatype;
+            return untyped ? given : transfer::datatype;
         case halo_transfer::plain:
             return transfer::plain;
     }
@@ -48,6 +49,32 @@ bool any_has_two_allocations(const exchange_state &x) {
     return any != 0;
 }
 
+const char *name_of_reduction(std::int64_t how) {
+    constexpr const char *names[] = {"none", "sum", "min", "max"};
+    return names[how];
+}
+
+const char *name_of_storage(std::int64_t where) {
+    constexpr const char *names[] = {"in_fields", "in_messages"};
+    return names[where];
+}
+
+status check_storage(const exchange_state &x) {
+    if (x.ghosts < ghost_storage::in_fields || x.ghosts > ghost_storage::in_messages)
+        return failure(MPI_ERR_ARG, format("options.ghosts is {}; it is in_fields or in_messages (0 or 1)",
+                                           static_cast<int>(x.ghosts)));
+    if (!x.in_messages()) return {};
+    if (x.reversed())
+        return failure(MPI_ERR_ARG,
+                       format("options.reduce is {}, and options.ghosts is in_messages; a reverse exchange sends ghost "
+                              "cells of the fields",
+                              name_of_reduction(static_cast<std::int64_t>(x.reduce))));
+    if (x.how == transfer::datatype)
+        return failure(MPI_ERR_ARG,
+                       "transfer is datatype, and options.ghosts is in_messages; a datatype receives into the fields");
+    return {};
+}
+
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how < transfer::packed || x.how > transfer::automatic)
         return failure(MPI_ERR_ARG, format("transfer is {}; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
@@ -59,10 +86,12 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.reversed() && x.how != transfer::packed)
         return failure(MPI_ERR_ARG, format("transfer is {}; a reverse exchange is packed",
                                            name_of_transfer(static_cast<std::int64_t>(x.how))));
+    if (status s = check_storage(x); !s.ok()) return s;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
-        const status s = field_view::make(fields[f], x.grid->local_points(fields[f].layout.staggered),
-                                          x.grid->domain.dimensions, x.fields.back());
+        const status s =
+            field_view::make(fields[f], x.grid->local_points(fields[f].layout.staggered), x.grid->domain.dimensions,
+                             x.fields.back(), false, x.in_messages() ? ghost_room::any : ghost_room::demanded);
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         if (!x.reversed()) continue;
         x.combine.push_back(combine_function_of(fields[f].type, x.reduce));
@@ -84,17 +113,13 @@ argument named(std::string name, Enum value, const char *(*name_of)(std::int64_t
     return {.name = std::move(name), .values = {static_cast<std::int64_t>(value)}, .name_of = name_of};
 }
 
-const char *name_of_reduction(std::int64_t how) {
-    constexpr const char *names[] = {"none", "sum", "min", "max"};
-    return names[how];
-}
-
 const char *name_of_type(std::int64_t type) { return name_of(static_cast<value_type>(type)); }
 
 std::vector<argument> arguments(const exchange_state &x) {
     std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
                               named("transfer", x.how, name_of_transfer),
-                              named("the reduction", x.reduce, name_of_reduction)};
+                              named("the reduction", x.reduce, name_of_reduction),
+                              named("options.ghosts", x.ghosts, name_of_storage)};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         append_field(all, f, x.fields[f]);
         if (x.reversed()) all.push_back(named(format("fields[{}].type", f), x.fields[f].type(), name_of_type));
@@ -116,21 +141,29 @@ void add(gathered_by_rank &all, const exchange_state &x, int rank, std::size_t f
     of_rank.by_direction[static_cast<std::size_t>(direction)] += part.total();
 }
 
+// Where ghost cells are unpacked; or, if they are not, only how many bytes they are: the field may have no room.
+runs received(const exchange_state &x, std::size_t field, const piece &p) {
+    const field_view &view = x.fields[field];
+    if (x.in_messages()) return {.bytes = p.ghosts.cells() * view.components() * view.value_bytes()};
+    return view.of(x.grid->position_of(p.receiver), p.ghosts);
+}
+
 void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
     const grid_state &g = *x.grid;
     gathered_by_rank ghosts, sources;
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         for (const piece &p : pieces[f].ghosts)
             if (const int rank = g.domain.owners[p.owner]; rank != g.rank)
-                add(ghosts, x, rank, f, x.fields[f].of(g.position_of(p.receiver), p.ghosts), p.direction);
+                add(ghosts, x, rank, f, received(x, f, p), p.direction);
         for (const piece &p : pieces[f].sources)
             if (const int rank = g.domain.owners[p.receiver]; rank != g.rank)
                 add(sources, x, rank, f, x.fields[f].of(g.position_of(p.owner), p.source), opposite(p.direction));
     }
-    const auto made = [&x](int rank, gathered &its) {
+    const std::int64_t alignment = x.in_messages() ? alignment_of(x.fields) : 1;
+    const auto made = [&x, alignment](int rank, gathered &its) {
         const std::int64_t bytes = std::accumulate(its.by_direction.begin(), its.by_direction.end(), std::int64_t{0});
         return message(rank, std::move(its.parts), its.by_direction,
-                       x.how == transfer::automatic ? transfer_of(bytes) : x.how);
+                       x.how == transfer::automatic ? transfer_of(bytes) : x.how, alignment);
     };
     for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.push_back(made(rank, its));
     for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.push_back(made(rank, its));
@@ -154,7 +187,7 @@ void make_own_copies(exchange_state &x, const std::vector<field_pieces> &pieces)
         x.own.emplace_back();
         std::int64_t most = 0;
         for (const piece &p : pieces[f].sources) {
-            if (g.domain.owners[p.receiver] != g.rank) continue;
+            if (g.domain.owners[p.receiver] != g.rank || x.in_messages()) continue;
             own_copy c{x.fields[f].of(g.position_of(p.owner), p.source),
                        x.fields[f].of(g.position_of(p.receiver), p.ghosts)};
             if (x.reversed()) std::swap(c.from, c.to);
@@ -193,6 +226,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     x.grid = std::move(grid);
     x.how = options.transfer;
     x.reduce = options.reduce;
+    x.ghosts = options.ghosts;
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
@@ -213,6 +247,10 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
         make_own_copies(x, pieces);
         make_messages(x, pieces);
         if (x.reversed()) list_contributions(x, pieces);
+        if (!x.in_messages()) return;
+        x.read_from_other.resize(fields.size());
+        for (std::size_t f = 0; f < fields.size(); ++f)
+            x.to_read.push_back(boxes_to_read(*x.grid, static_cast<int>(f), x.fields[f], pieces[f].ghosts, x.receives));
     });
     check_collectively(comm, exchange_call, s);
     return made;

@@ -17,6 +17,7 @@
 #include "host/field/layout.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/regions.h"
+#include "host/halo_exchange/ghosts.h"
 #include "host/halo_exchange/message.h"
 #include "host/halo_report/stopwatch.h"
 #include "transport/status.h"
@@ -47,19 +48,23 @@ struct exchange_state {
     // Frees the requests that are not active. Whether that is all of them.
     bool free_requests();
     bool reversed() const { return reduce != reduction::none; }
+    bool in_messages() const { return ghosts == ghost_storage::in_messages; }
 
     std::shared_ptr<const grid_state> grid;
     transfer how = transfer::packed;
     reduction reduce = reduction::none;
+    ghost_storage ghosts = ghost_storage::in_fields;
     std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
     // Of each field, for each box of this rank, the present allocation and the other one.
     std::vector<std::vector<std::array<void *, 2>>> data;
-    std::vector<message> receives, sends;      // receives by rank
-    std::vector<MPI_Request> requests;         // of the receives, then of the sends
-    std::vector<std::vector<own_copy>> own;    // of each field
-    std::vector<std::vector<std::byte>> room;  // for these
-    std::vector<contribution> contributions;   // of a reverse exchange, in the order in which they are combined
+    std::vector<message> receives, sends;           // receives by rank
+    std::vector<MPI_Request> requests;              // of the receives, then of the sends
+    std::vector<std::vector<own_copy>> own;         // of each field
+    std::vector<std::vector<std::byte>> room;       // for these
+    std::vector<contribution> contributions;        // of a reverse exchange, in the order in which they are combined
+    std::vector<std::vector<box_to_read>> to_read;  // of each field, if ghost cells stay in messages
+    std::vector<bool> read_from_other;              // fields that have been swapped since the last exchange began
     regions areas;
     exchange_state *kept_before = nullptr;  // see keep()
 

@@ -37,6 +37,7 @@
 #include <mpix/halo/exchange.hpp>
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/gather.hpp>
+#include <mpix/halo/ghost_reader.hpp>
 #include <mpix/halo/grid.hpp>
 #include <mpix/halo/kernel_exchange.hpp>
 #include <mpix/halo/named_field.hpp>

@@ -257,6 +257,17 @@ TEST_CASE("a field's memory is as long as its cells need") {
     needs({.components = 2, .component_bytes = 500}, 500 + 480);
     needs({.below = {2, 1, 1}}, 7 * 5 * 4 * 4);
 
+    // Less room than the radius needs, where that will do; -1 stands for what it needs.
+    field_view small;
+    const field tight(memory.data(), radius::all(1), {.below = {0, 0, -1}, .above = {0, 1, 0}});
+    CHECK(field_view::make(tight, {&local, 1}, 3, small).message() ==
+          "layout.below[0] is 0; the radius needs 1 cells there");
+    REQUIRE(field_view::make(tight, {&local, 1}, 3, small, false, ghost_room::any).ok());
+    CHECK(small.bytes(0) == 4 * 4 * 3 * 4);
+    const field negative(memory.data(), radius::all(1), {.above = {0, -2, 0}});
+    CHECK(field_view::measure(negative, {&local, 1}, 3, small, ghost_room::any).message() ==
+          "layout.above[1] is -2; it is at least 0, or -1 for what the radius needs");
+
     field f(memory.data(), radius::all(1));
     f.allocated = 1;
     field_view none;

@@ -41,6 +41,22 @@ struct exchange_options {
      * transfer::packed or automatic. Ghost cells are not changed.
      */
     halo::reduction reduce = halo::reduction::none;
+    /**
+     * in_messages: received messages are not unpacked, and what this rank has itself is not copied. The program reads
+     * ghost cells by a ghost_reader, or from exchange::ghosts(), and the fields need no room for them. Cells outside of
+     * a domain that is not periodic are no ghost cells of an exchange: what a stencil reads there is the program's
+     * business, as ever. Needs transfer::packed, plain or automatic, which packs then. All ranks give the same.
+     */
+    ghost_storage ghosts = ghost_storage::in_fields;
+};
+
+/** Ghost cells that lie together in a message, or in another box of this rank; see exchange::ghosts(). */
+struct ghost_piece {
+    box cells;                     ///< by global indices, beside the box; beyond a periodic end outside of the domain
+    int direction = no_direction;  ///< its number: where they lie, seen from the box
+    const void *first = nullptr;   ///< the first value of the cell cells.lo
+    index3 stride{};               ///< bytes from a cell to the next one along x, y, z
+    std::int64_t component_stride = 0;  ///< bytes from a value of a cell to the next one
 };
 
 struct exchange_state;
@@ -142,6 +158,26 @@ public:
     const std::vector<box> &boundary(int i) const;
     /** How many boxes this rank has. */
     int boxes() const;
+
+    /**
+     * Of an exchange with ghost_storage::in_messages: the ghost cells of a field beside a box of this rank, in the
+     * order of their directions. Each ghost cell is in one piece; those that nobody owns, outside of a domain that is
+     * not periodic, are in none. A ghost_reader finds cells in them. In messages, values are aligned as those of their
+     * size need it, up to 64 bytes.
+     *
+     * Values may be read from finish() until the next begin() or start(): nothing is written into a message in between,
+     * even if the neighbour has sent again. Pieces that lie in this rank's own memory are no copies: they follow what
+     * the program writes there. So it writes the allocation that has been exchanged only when its ghost cells have been
+     * read.
+     *
+     * The list lives as long as the exchange, and what it says remains the same. Only of a field with two allocations,
+     * pieces in this rank's own memory lie in the one that the last exchange used; the first begin() or start() after a
+     * swap() moves them, and swap() itself does not.
+     *
+     * Errors: MPI_ERR_ARG (as of data(); the exchange has its ghost cells in the fields).
+     */
+    const std::vector<ghost_piece> &ghosts(int field) const;
+    const std::vector<ghost_piece> &ghosts(int field, int i) const;
 
     /** Messages that this rank sends in each exchange, and their bytes. */
     int messages_sent() const;

@@ -82,6 +82,12 @@ struct allocation {
     std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
 };
 
+/** Where ghost cells are after an exchange (exchange_options::ghosts). */
+enum class ghost_storage {
+    in_fields,    ///< in the fields' memory, beside the boxes
+    in_messages,  ///< where they were received; or, if this rank has the cells, in these themselves
+};
+
 /** A field of an exchange: memory that the caller owns. */
 class field {
 public:
@@ -90,7 +96,8 @@ public:
      *         caller's, and must stay allocated until the exchange is destroyed. No cell of a
      *         field of an exchange, and of exchanges that are active at once, is one of another field
      * radius  the ghost cells that an exchange fills. All that it covers are allocated, also those outside of a domain
-     *         that is not periodic, which an exchange does not touch
+     *         that is not periodic, which an exchange does not touch. If ghost cells stay in the messages
+     *         (ghost_storage::in_messages), fewer of them may be allocated, or none
      * layout  by default one component, just the cells that the radius needs, and no gaps
      *
      * Value c of the cell (x, y, z) lies so many bytes behind `data`, where lo is that of the box:
@@ -133,9 +140,11 @@ public:
 
 /** The bytes that a field takes for a box of this rank, from its first allocated cell to its last: what `allocated` is
     compared with. The field's memory is not used. 0 if the box is empty. `i`: the box's position in grid::boxes(), from
-    0; without it the only one. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of an exchange. */
-MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f);
-MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f, int i);
+    0; without it the only one. `ghosts`: as of the exchange; with in_messages the layout may be smaller than the radius.
+    Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of an exchange. */
+MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f, ghost_storage ghosts = ghost_storage::in_fields);
+MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f, int i,
+                                      ghost_storage ghosts = ghost_storage::in_fields);
 
 /** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG
     (they differ in more than their address). */

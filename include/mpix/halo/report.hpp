@@ -61,8 +61,10 @@ struct exchange_report {
     exchange_kind kind = exchange_kind::host;
     int rank = 0;
     halo::transfer transfer = halo::transfer::packed;  ///< of exchange
+    ghost_storage ghosts = ghost_storage::in_fields;   ///< of exchange; in_messages: messages are not unpacked
     std::vector<message_report> sent, received;
-    std::int64_t own_bytes = 0;       ///< copied in each exchange from boxes of this rank to boxes of this rank
+    /** Copied in each exchange from boxes of this rank to boxes of this rank; 0 if ghost cells stay in the messages. */
+    std::int64_t own_bytes = 0;
     std::int64_t exchanges = 0;       ///< finished, since measure() if that was called
     double mean_sending_seconds = 0;  ///< in begin(), start() and ready() of one exchange; 0 if it is not measured
     double mean_waiting_seconds = 0;  ///< in finish(); 0 if it is not measured

@@ -66,8 +66,13 @@ void program::make_field(const halo::grid &g, int number) {
             f.layout.above[a] = f.above[a] += pick_own(0, 2);
         }
     f.cell = f.value * static_cast<std::size_t>(f.layout.interleaved ? f.layout.components : 1);
+    f.two_allocations = pick(0, 2) == 0;
     for (std::size_t i = 0; i < g.boxes().size(); ++i)
         f.boxes.push_back({.number = g.boxes()[i], .local = points_of(f, g.local(static_cast<int>(i)))});
+    allocate(f, 1);
+}
+
+void program::allocate(test_field &f, int gap) {
     // Each distance, of `unit` bytes for each of the cells along an axis; given ones are the same for all boxes.
     const auto distance = [&](std::size_t test_box::*which, int a, const auto &unit, bool may_be_given) {
         std::size_t longest = 0;
@@ -76,7 +81,7 @@ void program::make_field(const halo::grid &g, int number) {
             longest = std::max(longest, b.*which);
         }
         if (!pick_own(0, 1) || longest == 0 || !may_be_given) return std::size_t{0};
-        longest += static_cast<std::size_t>(pick_own(1, 20));
+        longest += static_cast<std::size_t>(pick_own(1, 20) * gap);
         for (test_box &b : f.boxes) b.*which = longest;
         return longest;
     };
@@ -86,7 +91,6 @@ void program::make_field(const halo::grid &g, int number) {
         &test_box::plane, 1, [](const test_box &b) { return b.row; }, true);
     f.layout.component_bytes = distance(
         &test_box::component, 2, [](const test_box &b) { return b.plane; }, !f.layout.interleaved);
-    f.two_allocations = pick(0, 2) == 0;
     for (test_box &b : f.boxes) {
         b.memory.resize(b.component * static_cast<std::size_t>(f.layout.interleaved ? 1 : f.layout.components) + 1);
         if (f.two_allocations) b.second.resize(b.memory.size());

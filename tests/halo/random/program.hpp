@@ -74,11 +74,14 @@ private:
 
     // By start() and finish(), or by the field, or by a thread for each field.
     void exchange(halo::exchange &x, std::size_t fields);
+    void start(halo::exchange &x, std::size_t fields);
 
     // How it is generated: generate.cpp.
     std::vector<box> random_boxes(int n);
 
     void make_field(const halo::grid &g, int number);
+    // Its memory: room for what its layout says, and gaps of multiples of so many bytes.
+    void allocate(test_field &f, int gap);
 
     // What is compared: check.cpp, reverse.cpp.
     int check_data(const std::vector<halo::exchange> &exchanges, const std::vector<std::vector<int>> &sets) const;
@@ -91,6 +94,14 @@ private:
     int check(const test_field &f, std::uint64_t epoch) const;
 
     int check(const test_field &f, const test_box &b, std::uint64_t epoch) const;
+
+    // Ghost cells that stay in the messages: in_messages.cpp.
+    int run_in_messages(const halo::grid &g);
+    void take_room(test_field &f);
+    int check_pieces(const halo::exchange &x, int field, const test_field &f, std::uint64_t epoch) const;
+    int check_reader(const halo::exchange &x, int field, const test_field &f, std::uint64_t epoch) const;
+    template <std::size_t Bytes>
+    int check_reader_of(const halo::exchange &x, int field, const test_field &f, std::uint64_t epoch) const;
 
     // Of the fields that have arithmetic.
     int run_reverse(const halo::grid &g);

@@ -81,7 +81,8 @@ int program::run() {
         }
         for (test_field &f : fields_) wrong += check(f, epoch) + check_gather(g, f, epoch);
     }
-    return wrong + run_reverse(g);
+    wrong += run_reverse(g);
+    return wrong + run_in_messages(g);
 }
 
 void program::swap(std::vector<halo::exchange> &exchanges, const std::vector<std::vector<int>> &sets) {
@@ -104,6 +105,11 @@ void program::fill(std::uint64_t epoch) {
 }
 
 void program::exchange(halo::exchange &x, std::size_t fields) {
+    start(x, fields);
+    x.finish();
+}
+
+void program::start(halo::exchange &x, std::size_t fields) {
     std::vector<int> order(fields);
     for (std::size_t f = 0; f < fields; ++f) order[f] = static_cast<int>(f);
     std::shuffle(order.begin(), order.end(), own_);
@@ -119,7 +125,6 @@ void program::exchange(halo::exchange &x, std::size_t fields) {
         for (const int f : order) threads.emplace_back([&x, f] { x.ready(f); });
         for (std::thread &t : threads) t.join();
     }
-    x.finish();
 }
 
 }  // namespace random_halo
