@@ -140,7 +140,11 @@ MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const 
                                           MPIX_Halo_exchange *exchange) try {
     MPIX_CHECK_THREAD("MPIX_Halo_exchange_create", of_comm(errors_of(grid)));
     return answer("MPIX_Halo_exchange_create", errors_of(grid), [&] {
-        create(grid, count, fields, {.transfer = static_cast<halo::transfer>(transfer)}, {}, exchange);
+        const bool in_messages = transfer >= 0 && (transfer & MPIX_HALO_IN_MESSAGES) != 0;
+        exchange_options options;
+        options.transfer = static_cast<halo::transfer>(in_messages ? transfer & ~MPIX_HALO_IN_MESSAGES : transfer);
+        if (in_messages) options.ghosts = ghost_storage::in_messages;
+        create(grid, count, fields, options, {}, exchange);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_exchange_create", of_comm(errors_of(grid)))
@@ -235,6 +239,23 @@ MPIX_SYMBOL int MPIX_Halo_boundary(int i, MPIX_Halo_exchange exchange, MPIX_Halo
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_boundary", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_ghosts(int field, int i, MPIX_Halo_exchange exchange, int size,
+                                 MPIX_Halo_ghost_piece pieces[], int *count) try {
+    return answer("MPIX_Halo_ghosts", errors_of(exchange), [&] {
+        const std::vector<ghost_piece> &found = of(exchange).ghosts(field, i);
+        demand_argument(count, "count");
+        if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
+        if (size > 0) demand_argument(pieces, "pieces");
+        *count = static_cast<int>(found.size());
+        for (int n = 0; n < std::min(size, *count); ++n) {
+            const ghost_piece &p = found[static_cast<std::size_t>(n)];
+            pieces[n] = {to_c(p.cells), p.direction, p.first, {}, p.component_stride};
+            std::copy_n(p.stride.along, 3, pieces[n].stride);
+        }
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_ghosts", of_comm(errors_of(exchange)))
 
 MPIX_SYMBOL int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes) try {
     return answer("MPIX_Halo_sent", errors_of(exchange), [&] {

@@ -289,13 +289,17 @@ int MPIX_Halo_write_png(MPIX_Halo_grid grid, const char *path, const MPIX_Halo_f
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */
 enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, MPIX_HALO_AUTOMATIC = 3 };
+/** Added to it by |: received messages are not unpacked, and MPIX_Halo_ghosts says where ghost cells are, as with
+    mpix::halo::ghost_storage::in_messages. Then the layouts need no room for ghost cells. */
+enum { MPIX_HALO_IN_MESSAGES = 16 };
 
 /**
  * Collective over the grid's ranks. Makes persistent requests, one message to and from each neighbour.
  *
  * count     of fields; 0 is allowed
  * fields    are copied; their memory stays allocated until the exchange is freed
- * transfer  MPIX_HALO_AUTOMATIC, or MPIX_HALO_PACKED, MPIX_HALO_DATATYPE, MPIX_HALO_PLAIN
+ * transfer  MPIX_HALO_AUTOMATIC, or MPIX_HALO_PACKED, MPIX_HALO_DATATYPE, MPIX_HALO_PLAIN; MPIX_HALO_IN_MESSAGES may be
+ *           added to all but MPIX_HALO_DATATYPE
  * exchange  receives the handle; MPIX_HALO_EXCHANGE_NULL if the call fails
  *
  * Errors: MPI_ERR_ARG, MPI_ERR_BUFFER, MPI_ERR_COUNT as of mpix::halo::exchange; MPI_ERR_TYPE (no type, or one with
@@ -349,6 +353,30 @@ int MPIX_Halo_data(int field, int i, MPIX_Halo_exchange exchange, void **data);
     `count` boxes, of which there are at most six. */
 int MPIX_Halo_interior(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box *box);
 int MPIX_Halo_boundary(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count);
+
+/** Ghost cells that lie together, as mpix::halo::ghost_piece. Value c of the cell (x, y, z) lies
+    (x - lo[0]) * stride[0] + (y - lo[1]) * stride[1] + (z - lo[2]) * stride[2] + c * component_stride bytes behind
+    `first`, where lo is that of `cells`. */
+typedef struct MPIX_Halo_ghost_piece {
+    MPIX_Halo_box cells; /* beyond a periodic end outside of the domain */
+    int direction;       /* MPIX_HALO_DIRECTION(x, y, z): where they lie, seen from the box */
+    const void *first;
+    int64_t stride[3], component_stride;
+} MPIX_Halo_ghost_piece;
+
+/**
+ * Of an exchange with MPIX_HALO_IN_MESSAGES: where the ghost cells of a field are beside a box of the caller, in the
+ * order of their directions. Values may be read from MPIX_Halo_finish until the next MPIX_Halo_begin or _start. What the
+ * call gives remains the same; of a field with two allocations, ask again after each MPIX_Halo_finish. What is said of
+ * ghosts() of mpix::halo::exchange holds.
+ *
+ * size   entries of `pieces`; 0 and a null pointer ask for the number only
+ * count  receives the number, which may be more than `size`; then the first ones are stored
+ *
+ * Errors: MPI_ERR_ARG (no such field or box, ghost cells in the fields, a null pointer), MPI_ERR_COUNT (size < 0).
+ */
+int MPIX_Halo_ghosts(int field, int i, MPIX_Halo_exchange exchange, int size, MPIX_Halo_ghost_piece pieces[],
+                     int *count);
 /** Messages that this rank sends in each exchange, and their bytes. Each pointer may be null. */
 int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes);
 

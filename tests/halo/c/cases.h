@@ -20,6 +20,7 @@ void swaps(void);
 void stream_exchanges(void);
 void gathers(void);
 void several_boxes(void);
+void ghosts_in_messages(void);
 void checkpoints(void);
 void vtk_files(void);
 void pictures(void);

@@ -364,6 +364,31 @@ static void wrong_stream_exchanges(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+static void wrong_ghosts(void) {
+    double values[(nx + 2) * (ny + 2)];
+    int radius[MPIX_HALO_DIRECTIONS], count = 0;
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_exchange x;
+    MPIX_Halo_field field;
+    OK(MPIX_Halo_radius_all(1, radius));
+    OK(MPIX_Halo_field_init(values, MPI_DOUBLE, radius, &field));
+    EXPECT(MPI_ERR_ARG, "transfer is datatype, and options.ghosts is in_messages",
+           MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_DATATYPE | MPIX_HALO_IN_MESSAGES, &x));
+    EXPECT(MPI_ERR_ARG, "transfer is 8;", MPIX_Halo_exchange_create(grid, 1, &field, 8 | MPIX_HALO_IN_MESSAGES, &x));
+    OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_AUTOMATIC | MPIX_HALO_IN_MESSAGES, &x));
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ghosts(1, 0, x, 0, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "i is 1; this rank has 1 boxes", MPIX_Halo_ghosts(0, 1, x, 0, NULL, &count));
+    EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_ghosts(0, 0, x, -1, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "pieces is null", MPIX_Halo_ghosts(0, 0, x, 1, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_ghosts(0, 0, x, 0, NULL, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_ghosts(0, 0, MPIX_HALO_EXCHANGE_NULL, 0, NULL, &count));
+    OK(MPIX_Halo_exchange_free(&x));
+    OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
+    EXPECT(MPI_ERR_ARG, "the ghost cells are in the fields", MPIX_Halo_ghosts(0, 0, x, 0, NULL, &count));
+    OK(MPIX_Halo_exchange_free(&x));
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 static void wrong_gathers(void) {
     static short cells[(nx + 2) * (ny + 2)], all[nx * ny];
     int radius[MPIX_HALO_DIRECTIONS];
@@ -458,6 +483,7 @@ int main(int argc, char **argv) {
         {"wrong grids", 1, wrong_grids},
         {"wrong exchanges", 1, wrong_exchanges},
         {"wrong stream exchanges", 1, wrong_stream_exchanges},
+        {"wrong ghosts", 1, wrong_ghosts},
         {"wrong gathers", 1, wrong_gathers},
         {"wrong files", 1, wrong_files},
         {"wrong reports", 1, wrong_reports},

@@ -28,6 +28,7 @@ int main(int argc, char **argv) {
         {"stream exchanges", 1, stream_exchanges},
         {"gathers", 1, gathers},
         {"several boxes", 1, several_boxes},
+        {"ghosts in messages", 1, ghosts_in_messages},
         {"checkpoints", 1, checkpoints},
         {"files of VTK", 1, vtk_files},
         {"pictures", 1, pictures},
