@@ -3,6 +3,7 @@
 // Ghost cells that stay in the messages: a stencil that reads them there, beside the same with ghost cells in the
 // fields; what is refused, and what the report says. Random programs, of which every byte is compared, are in random/.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -150,6 +152,56 @@ void one_allocation() {
     }
 }
 
+std::int64_t ranks() {
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+}
+
+// Ranks that have sent again before the others have read, short messages and long ones.
+void sent_again() {
+    for (const halo::transfer how : {halo::transfer::packed, halo::transfer::plain})
+        for (const int n : {4, 300}) {
+            const halo::grid g(MPI_COMM_WORLD, {2 * ranks(), n, n}, {.periodic = {true, true, true}});
+            halo::array<std::int64_t> u(g, radius::all(1));
+            halo::exchange h(g, {u}, {.transfer = how, .ghosts = ghost_storage::in_messages});
+            const auto value = [n](int step, auto x, auto y, auto z) {
+                const std::int64_t planes = 2 * ranks(), x_in = (x + planes) % planes, y_in = (y + n) % n;
+                return ((step * planes + x_in) * n + y_in) * n + (z + n) % n;
+            };
+            const auto begin = [&](int step) {
+                for_each_cell(g.local(), [&](auto x, auto y, auto z) { u(x, y, z) = value(step, x, y, z); });
+                h.start();
+            };
+            begin(0);
+            for (int step = 0; step < 6; ++step) {
+                h.finish();
+                const bool ahead = (rank + step) % 2 == 0;
+                const auto read_all = [&] {
+                    const halo::ghost_reader<std::int64_t> read(h, 0);
+                    int wrong = 0;
+                    for (const halo::ghost_piece &p : h.ghosts(0))
+                        for_each_cell(p.cells,
+                                      [&](auto x, auto y, auto z) { wrong += read(x, y, z) != value(step, x, y, z); });
+                    expect(wrong == 0,
+                           std::to_string(wrong) + " ghost cells are wrong in step " + std::to_string(step));
+                };
+                if (ahead) read_all();
+                if (ahead) begin(step + 1);
+                MPI_Barrier(MPI_COMM_WORLD);
+                if (ahead) continue;
+                // Messages would come in now, if they could.
+                for (int i = 0, flag = 0; i < 20; ++i) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+                }
+                read_all();
+                begin(step + 1);
+            }
+            h.finish();
+        }
+}
+
 void refusals() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8});
     std::vector<double> u(200);
@@ -238,6 +290,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     stencil();
     one_allocation();
+    sent_again();
     refusals();
     reports();
     const int status = halo_test::any_failures();
