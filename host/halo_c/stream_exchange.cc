@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <mpix/halo.h>
+#include <mpix/halo_gpu.h>
 #include <mpix/halo.hpp>
 
 #include "host/halo_c/exchange.h"

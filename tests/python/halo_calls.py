@@ -122,7 +122,7 @@ def kernel_exchanges():
             assert exchange.active
             # A kernel's argument by value: all bytes of the structure in C, of which the first eight are the version.
             assert isinstance(device, numpy.ndarray) and device.shape == () and device.flags.c_contiguous
-            assert device.nbytes == 8 * header("halo.h", r"opaque\[(\d+)\]")
+            assert device.nbytes == 8 * header("halo_gpu.h", r"opaque\[(\d+)\]")
             assert device["opaque"][0] == header("detail/abi.h", r"define MPIX_ABI_VERSION (\d+)u")
             fails(mpix.Error, "MPIX_Halo_kernel_start: the exchange is active", exchange.start, 0)
             fails(mpix.Error, "MPIX_Halo_kernel_report: the exchange is active", exchange.report)

@@ -3,7 +3,7 @@
 // <mpix/halo.h>: each wrong argument is named, on all ranks where the function is collective; and the error handler.
 #include <stdio.h>
 
-#include <mpix/halo.h>
+#include <mpix/halo_gpu.h>
 
 #include "tests/errors/expect.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mpix/halo.h>
+#include <mpix/halo_gpu.h>
 
 #include "tests/conformance/harness.h"
 #include "tests/halo/c/cases.h"

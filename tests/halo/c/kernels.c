@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mpix/halo.h>
+#include <mpix/halo_gpu.h>
 
 #include "tests/errors/expect.h"
 #include "tests/halo/c/player.h"

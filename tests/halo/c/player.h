@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include <mpix/halo.h>
+#include <mpix/halo_gpu.h>
 
 #ifdef __cplusplus
 #include <mpix/halo.cuh>
