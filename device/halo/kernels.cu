@@ -12,44 +12,53 @@ using halo::stream_exchange_args;
 
 constexpr int threads = 256;
 
-// Calls work(block, exchange, step) with a copy of the exchange in shared memory.
+// Calls work(block, exchange, step) with a copy of the exchange in shared memory, unless a call has failed before.
 template <class Work>
-__device__ void with_exchange(const stream_exchange_args &o, const Work &work) {
+__device__ std::int64_t with_exchange(const stream_exchange_args &o, const Work &work) {
     const auto block = cooperative_groups::this_thread_block();
     __shared__ device_exchange x;
+    __shared__ bool failed;
     const std::int64_t step = halo::next_step(o);
-    if (block.thread_rank() == 0) x = halo::in_phase(o, step);
+    if (block.thread_rank() == 0) {
+        failed = halo::detail::has_failed(o.x);
+        x = halo::in_phase(o, step);
+    }
     block.sync();
-    work(block, x, step);
+    if (!failed) work(block, x, step);
+    return step;
 }
+__device__ int this_block() { return static_cast<int>(blockIdx.x); }
+__device__ int all_blocks() { return static_cast<int>(gridDim.x); }
 
 __global__ void __launch_bounds__(threads) start_exchange(const __grid_constant__ stream_exchange_args o) {
     with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::start_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+        halo::start_in_order(block, o, x, step, this_block(), all_blocks());
     });
 }
 
 __global__ void __launch_bounds__(threads) finish_exchange(const __grid_constant__ stream_exchange_args o) {
-    with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::finish_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+    const std::int64_t step = with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t now) {
+        halo::finish_in_order(block, o, x, now, this_block(), all_blocks());
     });
+    halo::end_in_order(cooperative_groups::this_thread_block(), o, step, all_blocks());
 }
 
 __global__ void __launch_bounds__(threads, 2) run_exchange(const __grid_constant__ stream_exchange_args o) {
-    with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::run_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+    const std::int64_t step = with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t now) {
+        halo::run_in_order(block, o, x, now, this_block(), all_blocks());
     });
+    halo::end_in_order(cooperative_groups::this_thread_block(), o, step, all_blocks());
 }
 
 __global__ void __launch_bounds__(threads) drain_sends(const __grid_constant__ stream_exchange_args o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::drain_sends_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+        halo::drain_sends_in_order(block, x, step, this_block(), all_blocks());
     });
 }
 
 __global__ void __launch_bounds__(threads) drain_receives(const __grid_constant__ stream_exchange_args o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::drain_receives_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+        halo::drain_receives_in_order(block, x, step, this_block(), all_blocks());
     });
 }
 

@@ -11,7 +11,7 @@ namespace mpix::gpu {
 #if MPIX_HAVE_NVCC
 namespace {
 
-// A block for each parcel, and one that begins an exchange.
+// A block for each parcel; in finish and run one more, which begins the next exchange of the set.
 int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o, int multiprocessors) {
     const int sends = halo::sends_end(o.x), receives = o.x.received_end_ - o.own_end;
     switch (call) {

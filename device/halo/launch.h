@@ -13,26 +13,26 @@
 
 namespace mpix::halo {
 
-// Of a parcel that is sent: how it is stored straight into ghost cells of a neighbour, whose memory this GPU maps, in place of a
-// message. In messages it goes if the neighbour may still read these ghost cells.
+// How a parcel is stored directly into a neighbour's ghost cells, whose memory this GPU maps. While the neighbour may still read
+// these, it goes in its message instead.
 struct direct_send {
-    detail::device_copies copies;  // from own cells to those ghost cells; none: it always goes in messages
+    detail::device_copies copies;  // from own cells to those ghost cells; none: it always goes in its message
     std::int32_t message;
-    std::uint64_t *stored;  // the neighbour's word: the number of the exchange of which it was stored so last
+    std::uint64_t *direct_number;  // at the neighbour: the number of the last exchange in which it was stored directly
 };
 struct direct_stores {
-    const direct_send *sends = nullptr;           // of each parcel that is sent; null: there are none
+    const direct_send *sends = nullptr;           // of each parcel that is sent; null: none is stored directly
     const detail::device_copy *copies = nullptr;  // of these
-    // For each message that is sent, what its receiver says last: opened(exchange, phase).
-    const std::uint64_t *opened = nullptr;
-    // Those words of the neighbours that send to this rank.
-    std::uint64_t *const *to_open = nullptr;
-    std::int32_t to_open_count = 0;
-    const std::uint64_t *stored =
-        nullptr;  // of each parcel of a message that is received; null: they are not stored so
+    // Of each message that is sent, what its receiver has written last: clear_to_store(exchange, phase).
+    const std::uint64_t *clear_to_store = nullptr;
+    // Where this rank writes the same, at the neighbours that send to it.
+    std::uint64_t *const *peers_clear_to_store = nullptr;
+    std::int32_t peers_count = 0;
+    // Of each parcel of a message that is received, its direct_number; null: none comes directly.
+    const std::uint64_t *received_directly = nullptr;
 };
-// That a rank's ghost cells of an exchange may be written, and in which allocation they are.
-MPIX_FN std::uint64_t opened(std::uint64_t exchange, std::int32_t phase) {
+// The word by which a rank says that the ghost cells of an exchange may be written. Its lowest bit says in which allocation.
+MPIX_FN std::uint64_t clear_to_store(std::uint64_t exchange, std::int32_t phase) {
     return exchange << 1 | static_cast<std::uint64_t>(phase);
 }
 
@@ -40,18 +40,19 @@ MPIX_FN std::uint64_t opened(std::uint64_t exchange, std::int32_t phase) {
 struct stream_exchange_args {
     device_exchange x;
     std::int32_t phase;  // which allocation of each field, 0 or 1
-    // In memory of the device: the step of the exchange that is started next, or under way; and the groups of the present
-    // finish that have ended.
+    // In memory of the device: the step of the exchange that is started next, or under way; the groups of the present finish that
+    // have ended; and how many parcels have come directly.
     std::uint64_t *words;
     std::int32_t own_end;  // the parcels of own cells end here, and those of messages begin
     direct_stores direct;
-    static constexpr int next_at = 0, ended_at = 1, words_count = 2;
+    static constexpr int next_at = 0, ended_at = 1, direct_at = 2, words_count = 3;
 };
 
 // The parcels that are sent come first, 0 to sends_end() - 1, then those of own cells, then those of messages.
 MPIX_FN int sends_end(const device_exchange &x) { return x.received_begin_; }
 
-// Blocks beside the one that begins an exchange: two for each of the 132 multiprocessors of an H100. More would only take turns.
+// The most blocks that send, copy or receive: two for each of the 132 multiprocessors of an H100. More would only take turns.
+// finish and run have one more, which begins the next exchange of the set.
 inline constexpr int most_parcel_blocks = 264;
 
 // run: both of the first in one kernel.

@@ -19,12 +19,16 @@ MPIX_FN std::int64_t next_step(const stream_exchange_args &o) {
     return static_cast<std::int64_t>(mpix::detail::load_relaxed(o.words + stream_exchange_args::next_at));
 }
 
-// The exchange as the functions of <mpix/halo.cuh> see it, with the allocations of this phase.
+// The exchange as <mpix/halo.cuh> sees it, with phase_ such that allocation_(step) is o.phase: swap() decides here, not the step's
+// number.
 MPIX_FN device_exchange in_phase(const stream_exchange_args &o, std::int64_t step) {
     device_exchange x = o.x;
     x.phase_ = static_cast<std::int32_t>((o.phase + step) & 1);
     return x;
 }
+
+// What follows is for an exchange of which no call had failed when the kernel began. It has begun: a finish before it in the stream
+// has seen to that, or the host. Errors are kept with the exchange, for the host.
 
 // Fills the ghost cells of a parcel that is there. Nobody else does.
 template <class Group>
@@ -33,71 +37,65 @@ MPIX_FN void fill_parcel(const Group &group, const device_exchange &x, int parce
                           [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
 }
 
-// Tells the neighbours that send to this rank that no kernel reads the ghost cells of this exchange any more: those that read them
-// came before in the stream. The next thing that they hear is of the next exchange, behind the finish of this one.
+// Tells the neighbours that send to this rank that the ghost cells of this exchange may be written: kernels that read them came
+// before in the stream. No neighbour can miss the word: the next one is written after finish() has received from all.
 template <class Group>
-MPIX_FN void open_ghosts(const Group &group, const stream_exchange_args &o, const device_exchange &x,
-                         std::int64_t step) {
-    const auto count = static_cast<unsigned>(o.direct.to_open_count);
+MPIX_FN void send_clear_to_store(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                                 std::int64_t step) {
+    const auto count = static_cast<unsigned>(o.direct.peers_count);
     for (auto i = static_cast<unsigned>(group.thread_rank()); i < count;
          i += static_cast<unsigned>(group.num_threads()))
-        mpix::detail::store_release(o.direct.to_open[i], opened(detail::number_of(x, step), o.phase));  // pairs: X5
+        mpix::detail::store_release(o.direct.peers_clear_to_store[i],
+                                    clear_to_store(detail::number_of(x, step), o.phase));  // pairs: X5
 }
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Whether the receiver of a message has opened its ghost cells, in the allocation that has this phase here, too. Some looks are
-// worth it: the other way costs the receiver a copy.
+// Whether a receiver's ghost cells may be written, and are in the allocation that is used here, too. Looks several times: packing
+// costs the receiver a copy.
 template <class Group>
-MPIX_FN bool are_open(const Group &group, const stream_exchange_args &o, const device_exchange &x, int message,
-                      std::int64_t step, int looks) {
-    const std::uint64_t wanted = opened(detail::number_of(x, step), o.phase);
-    bool open = false;
+MPIX_FN bool has_clear_to_store(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                                int message, std::int64_t step, int looks) {
+    const std::uint64_t wanted = clear_to_store(detail::number_of(x, step), o.phase);
+    bool clear = false;
     if (group.thread_rank() == 0)
-        for (; looks > 0 && !open; --looks)
-            open = mpix::detail::load_acquire(o.direct.opened + message) == wanted;  // pairs: X5
-    return mpix::detail::broadcast_bool(group, open);
+        for (; looks > 0 && !clear; --looks)
+            clear = mpix::detail::load_acquire(o.direct.clear_to_store + message) == wanted;  // pairs: X5
+    return mpix::detail::broadcast_bool(group, clear);
 }
 
-// Stores a parcel straight into the neighbour's ghost cells, if it may, and marks it ready. False: nothing is done.
+// Stores a parcel directly into the neighbour's ghost cells. False: nothing is done.
 template <class Group>
-MPIX_FN bool send_directly(const Group &group, const stream_exchange_args &o, const device_exchange &x, int parcel,
-                           std::int64_t step, int &looks, int &code) {
+MPIX_FN bool store_directly(const Group &group, const stream_exchange_args &o, const device_exchange &x, int parcel,
+                            std::int64_t step, int &looks) {
     if (o.direct.sends == nullptr) return false;
     const direct_send &d = o.direct.sends[parcel];
     if (d.copies.begin == d.copies.end) return false;
-    return detail::send_at_once(group, x, x.parcels_[parcel], step, code, [&](const mpix::detail::send_state &) {
-        if (!are_open(group, o, x, d.message, step, looks)) {
-            looks = 1;
-            return false;
-        }
-        detail::for_each_copy(group, o.direct.copies, d.copies, detail::every_copy{},
-                              [&](const auto &members, const auto &c) { detail::copy_own(members, c, o.phase); });
-        // The parcel's flag comes behind it.
-        if (group.thread_rank() == 0) mpix::detail::store_relaxed(d.stored, detail::number_of(x, step));
-        return true;
-    });
+    if (!has_clear_to_store(group, o, x, d.message, step, looks)) {
+        looks = 1;  // it is late for the other parcels, too
+        return false;
+    }
+    detail::for_each_copy(group, o.direct.copies, d.copies, detail::every_copy{},
+                          [&](const auto &members, const auto &c) { detail::copy_own(members, c, o.phase); });
+    // The parcel's flag comes behind it.
+    if (group.thread_rank() == 0) mpix::detail::store_relaxed(d.direct_number, detail::number_of(x, step));
+    return true;
 }
 #endif
 
-// Sends the group's share of the parcels. Errors are kept with the exchange, for the host.
+// By the shortest way that is possible. looks: at the receiver's clear-to-store.
 template <class Group>
-MPIX_FN void send_in_order(const Group &group, [[maybe_unused]] const stream_exchange_args &o, const device_exchange &x,
-                           std::int64_t step, int index, int groups) {
-    if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) != MPI_SUCCESS)
-        return;
-    [[maybe_unused]] int looks = 8;  // some microseconds
-    for (int i = index; i < sends_end(x); i += groups) {
-        int code = MPI_SUCCESS;
+MPIX_FN int send_parcel(const Group &group, [[maybe_unused]] const stream_exchange_args &o, const device_exchange &x,
+                        int parcel, std::int64_t step, [[maybe_unused]] int &looks) {
+    const detail::device_parcel &p = x.parcels_[parcel];
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-        if (send_directly(group, o, x, i, step, looks, code)) {
-            if (code == MPI_SUCCESS) continue;
-            (void)detail::record_failure(group, x, code, detail::number_of_parcel(i), step);
-            return;
-        }
+    int code = MPI_SUCCESS;
+    if (detail::send_by_store(group, x, p, step, code, [&](const mpix::detail::send_state &send) {
+            return store_directly(group, o, x, parcel, step, looks) ||
+                   detail::pack_into_landing(group, x, p, step, send);
+        }))
+        return code;
 #endif
-        code = detail::send_parcels(group, x, i, i + 1, 1, step);
-        if (code != MPI_SUCCESS) return;
-    }
+    return detail::send_by_buffer(group, x, p, step);
 }
 
 // Sends, and copies own cells to own ghost cells.
@@ -112,42 +110,37 @@ MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, c
         for (int i = sends + (index + groups - sends % groups) % groups; i < o.own_end; i += groups)
             fill_parcel(group, x, i, step);
     };
-    if (index == (sends < groups ? sends : 0)) open_ghosts(group, o, x, step);
+    // The first group that has own cells only.
+    if (index == (sends < groups ? sends : 0)) send_clear_to_store(group, o, x, step);
     const bool copies_first = index % 2 == 1;
     if (copies_first) copy();
-    if (index < sends) send_in_order(group, o, x, step, index, groups);
+    int looks = 8;  // some microseconds
+    for (int i = index; i < sends; i += groups)
+        if (const int code = send_parcel(group, o, x, i, step, looks); code != MPI_SUCCESS) {
+            (void)detail::record_failure(group, x, code, detail::number_of_parcel(i), step);
+            return;
+        }
     if (!copies_first) copy();
 }
 
-// Whether the sender of a parcel that has arrived has stored it straight into the ghost cells.
-MPIX_FN bool is_stored(const stream_exchange_args &o, const device_exchange &x, int parcel, std::int64_t step) {
-    return o.direct.stored != nullptr &&
-           mpix::detail::load_relaxed(o.direct.stored + (parcel - o.own_end)) == detail::number_of(x, step);
+// Whether the sender of a parcel that has arrived has stored it into the ghost cells.
+MPIX_FN bool came_directly(const stream_exchange_args &o, const device_exchange &x, int parcel, std::int64_t step) {
+    return o.direct.received_directly != nullptr &&
+           mpix::detail::load_relaxed(o.direct.received_directly + (parcel - o.own_end)) == detail::number_of(x, step);
 }
 
 // Waits for the group's share of the messages, and puts it into the fields.
 template <class Group>
 MPIX_FN void receive_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                               std::int64_t step, int index, int groups) {
-    if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) != MPI_SUCCESS)
-        return;
     const auto all = [](const detail::device_parcel &) { return true; };
     for (int i = o.own_end + index; i < x.received_end_; i += groups) {
         if (detail::await_parcels(group, x, i, i + 1, step, default_timeout, all) != MPI_SUCCESS) return;
-        if (!is_stored(o, x, i, step)) fill_parcel(group, x, i, step);
+        if (!came_directly(o, x, i, step))
+            fill_parcel(group, x, i, step);
+        else if (group.thread_rank() == 0)
+            mpix::detail::increment_relaxed_gpu(o.words + stream_exchange_args::direct_at);
     }
-}
-
-// Ends an exchange: what each group does last.
-template <class Group>
-MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std::int64_t step, int groups) {
-    group.sync();  // all members have read the step
-    if (group.thread_rank() != 0) return;
-    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others' additions.
-    const auto all = static_cast<std::uint64_t>(groups);
-    if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
-    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
-    mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
 // Group 0 ends the exchange before this one, and begins the next exchange of its set. It may, because the finish before has waited
@@ -163,7 +156,6 @@ MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, 
         receive_in_order(group, o, x, step, index - 1, groups - 1);
     else if (step > 0)
         (void)next(group, x, step - 1);
-    end_in_order(group, o, step, groups);
 }
 
 // Both. Each group sends before it waits.
@@ -172,6 +164,18 @@ MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, con
                           std::int64_t step, int index, int groups) {
     if (index != 0) start_in_order(group, o, x, step, index - 1, groups - 1);
     finish_in_order(group, o, x, step, index, groups);
+}
+
+// Ends an exchange: what each group of a finish, or run, does last, also after a failure.
+template <class Group>
+MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std::int64_t step, int groups) {
+    group.sync();  // all members have read the step
+    if (group.thread_rank() != 0) return;
+    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others' additions.
+    const auto all = static_cast<std::uint64_t>(groups);
+    if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
 // Calls move(parcel, its request) for the group's share of all that is sent, or of all that is received, in the exchanges that have

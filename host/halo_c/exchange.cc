@@ -240,10 +240,10 @@ MPIX_SYMBOL int MPIX_Halo_boundary(int i, MPIX_Halo_exchange exchange, MPIX_Halo
 }
 MPIX_BOUNDARY("MPIX_Halo_boundary", of_comm(errors_of(exchange)))
 
-MPIX_SYMBOL int MPIX_Halo_ghosts(int field, int i, MPIX_Halo_exchange exchange, int size,
-                                 MPIX_Halo_ghost_piece pieces[], int *count) try {
-    return answer("MPIX_Halo_ghosts", errors_of(exchange), [&] {
-        const std::vector<ghost_piece> &found = of(exchange).ghosts(field, i);
+MPIX_SYMBOL int MPIX_Halo_ghost_pieces(int field, int i, MPIX_Halo_exchange exchange, int size,
+                                       MPIX_Halo_ghost_piece pieces[], int *count) try {
+    return answer("MPIX_Halo_ghost_pieces", errors_of(exchange), [&] {
+        const std::vector<ghost_piece> &found = of(exchange).ghost_pieces(field, i);
         demand_argument(count, "count");
         if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
         if (size > 0) demand_argument(pieces, "pieces");
@@ -255,7 +255,7 @@ MPIX_SYMBOL int MPIX_Halo_ghosts(int field, int i, MPIX_Halo_exchange exchange, 
         }
     });
 }
-MPIX_BOUNDARY("MPIX_Halo_ghosts", of_comm(errors_of(exchange)))
+MPIX_BOUNDARY("MPIX_Halo_ghost_pieces", of_comm(errors_of(exchange)))
 
 MPIX_SYMBOL int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes) try {
     return answer("MPIX_Halo_sent", errors_of(exchange), [&] {

@@ -327,11 +327,11 @@ const box_to_read &find_box(const exchange_state &x, const char *function, int f
 
 }  // namespace
 
-const std::vector<ghost_piece> &exchange::ghosts(int field) const {
+const std::vector<ghost_piece> &exchange::ghost_pieces(int field) const {
     return find_box(demand_state(state_, exchange_call, "ghosts"), "ghosts", field, {}).pieces;
 }
 
-const std::vector<ghost_piece> &exchange::ghosts(int field, int i) const {
+const std::vector<ghost_piece> &exchange::ghost_pieces(int field, int i) const {
     return find_box(demand_state(state_, exchange_call, "ghosts"), "ghosts", field, i).pieces;
 }
 

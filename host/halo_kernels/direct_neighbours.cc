@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -25,16 +26,18 @@ using detail::device_copy;
 using transport::region;
 using transport::wire_region;
 
-constexpr int offer_tag = 2, answer_tag = 3, end_tag = 4;
+constexpr int description_tag = 2, answer_tag = 3, end_tag = 4;
 
-// Runs this short travel better packed: each store of a warp would be split into packets of the link. Not measured between two GPUs.
+// Shorter runs are packed: a store of a warp to scattered addresses takes several transfers on the link. Not measured between two
+// GPUs.
 constexpr std::int64_t least_run_bytes = 64;
 
-// What a rank tells a neighbour. Behind it come: of each of its allocations two regions; of each parcel that it receives from this
-// neighbour the place of a word; of each part of these a ghost_place.
-struct offer {
+// How a neighbour can map this rank's memory. Behind it in the message: two wire_regions for each allocation; for each parcel that
+// this rank receives from the neighbour, where its direct_number lies, in bytes from the words on; for each part of these parcels
+// a ghost_place.
+struct description {
     wire_region words;
-    std::uint64_t opened_at;   // where the neighbour says that its ghost cells are open, in bytes from the words on
+    std::uint64_t clear_at;    // where the receiver of this writes its clear-to-store, in bytes from the words on
     std::int32_t has_words;    // else nothing of this is valid
     std::int32_t allocations;  // 0: its fields cannot be mapped
     std::int32_t parcels, parts;
@@ -55,9 +58,9 @@ void append(bytes &to, const T *values, std::size_t count) {
 }
 
 // Reads what append() has written. After the end it gives nothing, and is not whole.
-class reader {
+class byte_reader {
 public:
-    explicit reader(const bytes &all) : all_(all) {}
+    explicit byte_reader(const bytes &all) : all_(all) {}
     template <class T>
     std::vector<T> take(std::int64_t count) {
         std::vector<T> values;
@@ -99,7 +102,7 @@ std::vector<bool> on_this_node(MPI_Comm comm, const std::vector<int> &ranks) {
 
 }  // namespace
 
-// Fills one in.
+// Makes the tables of a direct_neighbours: exchanges descriptions of memory with the neighbours on this node, and maps theirs.
 class direct_search {
 public:
     direct_search(direct_neighbours &found, const kernel_exchange_state &x, std::int32_t own_end)
@@ -119,12 +122,12 @@ public:
         for (std::size_t i = 0; i < neighbours.size(); ++i)
             if (here[i]) peers_.push_back({.rank = neighbours[i]});
 
-        // Whatever fails here, the neighbours wait for an offer.
+        // Whatever fails here, the neighbours wait for a description.
         bool may = false;
         const status shared = outcome_of([&] { may = wanted && share_memory(); });
-        exchange_offers(may);
+        exchange_descriptions(may);
         for (peer &p : peers_)
-            if (may) accept(p);
+            if (may) attach_memory_of(p);
         exchange_answers();
         if (!shared.ok()) throw error(class_of(shared), shared.message());
         if (may) write_tables();
@@ -133,14 +136,15 @@ public:
 private:
     struct peer {
         int rank;
-        bytes told = {}, heard = {};
+        bytes sent = {}, received = {};
         std::int32_t attached_words = 0, has_attached_ours = 0;
-        // What it has offered.
+        // What it has described, and is mapped here.
         std::byte *words = nullptr;
-        offer offered{};
-        std::vector<std::uint64_t> stored_at{};
+        description described{};
+        std::vector<std::uint64_t> direct_number_at{};
         std::vector<ghost_place> ghosts{};
         std::vector<std::array<std::byte *, 2>> allocations{};  // none: its ghost cells are out of reach
+        std::vector<std::int64_t> sizes{};                      // of these, in bytes
     };
 
     static int message_to(const std::vector<report_data::message> &all, int rank) {
@@ -153,12 +157,12 @@ private:
 
     // Memory for the words that neighbours write, and all allocations, as they map them. False: others cannot map the words.
     bool share_memory() {
-        const auto opened = static_cast<std::uint64_t>(x_.device.sends_),
-                   stored = static_cast<std::uint64_t>(parcels_received_count());
-        const std::uint64_t size = word_at(std::max<std::uint64_t>(opened + stored, 1));
+        const auto count = static_cast<std::uint64_t>(x_.device.sends_ + parcels_received_count());
+        const std::uint64_t size = word_at(std::max<std::uint64_t>(count, 1));
         if (const status s = found_.words_.allocate(x_.where, size); !s.ok()) throw error(class_of(s), s.message());
         transport::transport &gpus = *x_.where.owner;
         found_.gpus_ = &gpus;
+        found_.device_ = x_.where.device;
         if (!gpus.adopt(found_.words_.address(), size, found_.own_words_).ok() ||
             !gpus.describe(found_.own_words_, words_).ok())
             return false;
@@ -181,53 +185,58 @@ private:
         return true;
     }
 
-    void exchange_offers(bool may) {
+    void exchange_descriptions(bool may) {
         std::vector<MPI_Request> requests;
         for (peer &p : peers_) {
-            p.told = offer_to(p.rank, may);
-            demand(MPI_Isend(p.told.data(), static_cast<int>(p.told.size()), MPI_BYTE, p.rank, offer_tag, x_.grid->comm,
-                             &requests.emplace_back()),
+            p.sent = description_for(p.rank, may);
+            demand(MPI_Isend(p.sent.data(), static_cast<int>(p.sent.size()), MPI_BYTE, p.rank, description_tag,
+                             x_.grid->comm, &requests.emplace_back()),
                    "MPI_Isend");
         }
         for (peer &p : peers_) {
             MPI_Status s;
             int size = 0;
-            demand(MPI_Probe(p.rank, offer_tag, x_.grid->comm, &s), "MPI_Probe");
+            demand(MPI_Probe(p.rank, description_tag, x_.grid->comm, &s), "MPI_Probe");
             demand(MPI_Get_count(&s, MPI_BYTE, &size), "MPI_Get_count");
-            p.heard.resize(static_cast<std::size_t>(size));
-            demand(MPI_Recv(p.heard.data(), size, MPI_BYTE, p.rank, offer_tag, x_.grid->comm, MPI_STATUS_IGNORE),
-                   "MPI_Recv");
+            p.received.resize(static_cast<std::size_t>(size));
+            demand(
+                MPI_Recv(p.received.data(), size, MPI_BYTE, p.rank, description_tag, x_.grid->comm, MPI_STATUS_IGNORE),
+                "MPI_Recv");
         }
         demand(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     }
 
-    bytes offer_to(int rank, bool may) const {
-        offer o{};
-        std::vector<std::uint64_t> stored_at;
+    bytes description_for(int rank, bool may) const {
+        description o{};
+        std::vector<std::uint64_t> direct_number_at;
         std::vector<ghost_place> places;
         if (may) {
             o.words = words_;
             o.has_words = 1;
-            o.opened_at = word_at(static_cast<std::uint64_t>(std::max(message_to(x_.report.sends, rank), 0)));
+            o.clear_at = word_at(static_cast<std::uint64_t>(std::max(message_to(x_.report.sends, rank), 0)));
             o.allocations = static_cast<std::int32_t>(allocations_.size() / 2);
             if (const auto from = received_.find(rank); o.allocations != 0 && from != received_.end()) {
-                stored_at.resize(from->second.all.size());
+                direct_number_at.resize(from->second.all.size());
                 for (std::int32_t i = 0; i < parcels_received_count(); ++i)
                     if (const parcel_origin &known = x_.parcels[static_cast<std::size_t>(own_end_ + i)];
                         known.peer == rank)
-                        stored_at[static_cast<std::size_t>(known.parcel)] =
+                        direct_number_at[static_cast<std::size_t>(known.parcel)] =
                             word_at(static_cast<std::uint64_t>(x_.device.sends_ + i));
                 for (const parcel &p : from->second.all)
                     for (const part &cells : p.parts) places.push_back(place_of(cells));
             }
-            o.parcels = static_cast<std::int32_t>(stored_at.size());
+            o.parcels = static_cast<std::int32_t>(direct_number_at.size());
             o.parts = static_cast<std::int32_t>(places.size());
         }
         bytes all;
         append(all, &o, 1);
         if (o.has_words != 0) append(all, allocations_.data(), allocations_.size());
-        append(all, stored_at.data(), stored_at.size());
+        append(all, direct_number_at.data(), direct_number_at.size());
         append(all, places.data(), places.size());
+        if (all.size() <= std::numeric_limits<int>::max()) return all;
+        all.clear();  // of too many parts for a message: they are packed
+        o = {};
+        append(all, &o, 1);
         return all;
     }
 
@@ -244,21 +253,27 @@ private:
         return x_.views[static_cast<std::size_t>(field)].rows_of(static_cast<std::size_t>(position), cells);
     }
 
-    // Attaches what a neighbour offers, as far as that goes.
-    void accept(peer &p) {
-        reader from(p.heard);
-        const std::vector<offer> head = from.take<offer>(1);
+    // As far as that goes.
+    void attach_memory_of(peer &p) {
+        byte_reader from(p.received);
+        const std::vector<description> head = from.take<description>(1);
         if (head.empty() || head[0].has_words == 0) return;
-        p.offered = head[0];
-        const std::vector<wire_region> allocations = from.take<wire_region>(2 * std::int64_t{p.offered.allocations});
-        p.stored_at = from.take<std::uint64_t>(p.offered.parcels);
-        p.ghosts = from.take<ghost_place>(p.offered.parts);
-        if (!from.whole()) return;
-        p.words = attach(p.offered.words);
+        p.described = head[0];
+        const std::vector<wire_region> allocations = from.take<wire_region>(2 * std::int64_t{p.described.allocations});
+        p.direct_number_at = from.take<std::uint64_t>(p.described.parcels);
+        p.ghosts = from.take<ghost_place>(p.described.parts);
+        if (!from.whole() || !is_within(p.described.clear_at, p.described.words) ||
+            !std::all_of(p.direct_number_at.begin(), p.direct_number_at.end(),
+                         [&](std::uint64_t at) { return is_within(at, p.described.words); }))
+            return;
+        p.words = attach(p.described.words);
         p.attached_words = p.words != nullptr;
-        if (p.words == nullptr || p.stored_at.empty()) return;
+        if (p.words == nullptr || p.direct_number_at.empty()) return;
         for (std::size_t i = 0; i < allocations.size(); ++i) {
-            if (i % 2 == 0) p.allocations.push_back({nullptr, nullptr});
+            if (i % 2 == 0) {
+                p.allocations.push_back({nullptr, nullptr});
+                p.sizes.push_back(static_cast<std::int64_t>(allocations[i].bytes));
+            }
             if (allocations[i].bytes == 0) continue;  // of an empty box
             std::byte *const there = attach(allocations[i]);
             if (there == nullptr) {
@@ -268,16 +283,20 @@ private:
             p.allocations.back()[i % 2] = there;
         }
     }
-    std::byte *attach(const wire_region &offered) {
+    static bool is_within(std::uint64_t at, const wire_region &words) {
+        return at % sizeof(std::uint64_t) == 0 && words.bytes >= sizeof(std::uint64_t) &&
+               at <= words.bytes - sizeof(std::uint64_t);
+    }
+    std::byte *attach(const wire_region &memory) {
         region &there = found_.attached_.emplace_back();
-        if (offered.transport != found_.gpus_->id() || !found_.gpus_->attach(offered, x_.where.device, there).ok()) {
+        if (memory.transport != found_.gpus_->id() || !found_.gpus_->attach(memory, x_.where.device, there).ok()) {
             found_.attached_.pop_back();
             return nullptr;
         }
         return static_cast<std::byte *>(there.address);
     }
 
-    // A neighbour that cannot say that its ghost cells are open is not stored to.
+    // A neighbour that cannot give clear-to-store is not stored to.
     void exchange_answers() {
         std::vector<MPI_Request> requests;
         for (peer &p : peers_) {
@@ -294,20 +313,20 @@ private:
     void write_tables() {
         std::vector<direct_send> sends(static_cast<std::size_t>(sends_end(x_.device)));
         std::vector<device_copy> copies;
-        std::vector<std::uint64_t *> to_open;
+        std::vector<std::uint64_t *> &peers = found_.peers_clear_to_store_;
         for (const peer &p : peers_) {
             if (p.words != nullptr || p.has_attached_ours != 0) found_.mapped_.push_back(p.rank);
             if (p.words != nullptr && message_to(x_.report.receives, p.rank) >= 0)
-                to_open.push_back(reinterpret_cast<std::uint64_t *>(p.words + p.offered.opened_at));
+                peers.push_back(reinterpret_cast<std::uint64_t *>(p.words + p.described.clear_at));
             if (p.has_attached_ours == 0 || p.allocations.empty()) continue;
             const std::size_t before = copies.size();
             add_sends(p, sends, copies);
-            if (copies.size() != before) found_.stored_to_.push_back(p.rank);
+            if (copies.size() != before) found_.sends_directly_to_.push_back(p.rank);
         }
         memory_layout layout;
         const std::uint64_t sends_at = layout.place<direct_send>(sends.size()),
                             copies_at = layout.place<device_copy>(copies.size()),
-                            to_open_at = layout.place<std::uint64_t *>(to_open.size());
+                            peers_at = layout.place<std::uint64_t *>(peers.size());
         const auto write = [&](std::uint64_t at, const auto &values) {
             if (values.empty()) return;
             if (const status s = found_.tables_.write(at, values.data(), values.size() * sizeof values[0]); !s.ok())
@@ -317,20 +336,20 @@ private:
             throw error(class_of(s), s.message());
         write(sends_at, sends);
         write(copies_at, copies);
-        write(to_open_at, to_open);
+        write(peers_at, peers);
         std::byte *const tables = found_.tables_.address();
         const auto *const words = reinterpret_cast<const std::uint64_t *>(found_.words_.address());
         found_.stores_ = {.sends = copies.empty() ? nullptr : reinterpret_cast<const direct_send *>(tables + sends_at),
                           .copies = reinterpret_cast<const device_copy *>(tables + copies_at),
-                          .opened = words,
-                          .to_open = reinterpret_cast<std::uint64_t *const *>(tables + to_open_at),
-                          .to_open_count = static_cast<std::int32_t>(to_open.size()),
-                          .stored = to_open.empty() ? nullptr : words + x_.device.sends_};
+                          .clear_to_store = words,
+                          .peers_clear_to_store = reinterpret_cast<std::uint64_t *const *>(tables + peers_at),
+                          .peers_count = static_cast<std::int32_t>(peers.size()),
+                          .received_directly = peers.empty() ? nullptr : words + x_.device.sends_};
     }
 
     void add_sends(const peer &p, std::vector<direct_send> &sends, std::vector<device_copy> &copies) const {
         const auto to = sent_.find(p.rank);
-        if (to == sent_.end() || to->second.all.size() != p.stored_at.size()) return;
+        if (to == sent_.end() || to->second.all.size() != p.direct_number_at.size()) return;
         // Where the places of each parcel's parts begin.
         std::vector<std::size_t> first_place;
         std::size_t places = 0;
@@ -352,7 +371,7 @@ private:
                                    .small = begin + static_cast<std::int32_t>(small - its.begin()),
                                    .end = begin + static_cast<std::int32_t>(its.size())},
                         .message = known.message,
-                        .stored = reinterpret_cast<std::uint64_t *>(p.words + p.stored_at[number])};
+                        .direct_number = reinterpret_cast<std::uint64_t *>(p.words + p.direct_number_at[number])};
             copies.insert(copies.end(), its.begin(), its.end());
         }
     }
@@ -371,6 +390,15 @@ private:
                 static_cast<std::size_t>(cells.field) * x_.grid->mine.size() + static_cast<std::size_t>(owner);
             cells_in_memory ghosts{own, {there[0] + at.at, there[1] + at.at}};
             ghosts.shape.stride = at.stride;
+            // Only what the neighbour has described; and words are numbered in 32 bits.
+            std::int64_t end = at.at + own.bytes;
+            for (std::size_t loop = 0; loop < 3; ++loop) {
+                if (at.stride[loop] < 0) return {};
+                end += (own.count[loop] - 1) * at.stride[loop];
+            }
+            if (at.at < 0 || end > p.sizes[static_cast<std::size_t>(at.allocation)] ||
+                own.total() > std::numeric_limits<std::int32_t>::max())
+                return {};
             all.push_back(copy_between_fields(in_memory(own, x_.data[allocation]), ghosts, -1));
             total += own.total();
             count += own.count[0] * own.count[1] * own.count[2];
@@ -388,13 +416,6 @@ private:
     std::vector<wire_region> allocations_;  // two for each; none: others cannot map them
 };
 
-direct_neighbours::~direct_neighbours() {
-    if (gpus_ == nullptr) return;
-    for (region &there : attached_) gpus_->detach(there);
-    for (region &own : adopted_) gpus_->release(own);
-    if (own_words_) gpus_->release(own_words_);
-}
-
 void direct_neighbours::find(const kernel_exchange_state &x, std::int32_t own_end, bool wanted) {
     wanted = wanted && x.where.owner != nullptr && x.device.tiles_count_ != 0;
     int mine = wanted, some = 0;
@@ -403,7 +424,18 @@ void direct_neighbours::find(const kernel_exchange_state &x, std::int32_t own_en
     direct_search(*this, x, own_end).run(wanted);
 }
 
-void direct_neighbours::wait_for_neighbours(MPI_Comm comm) const {
+void direct_neighbours::unmap() {
+    for (region &there : attached_) gpus_->detach(there);
+    attached_.clear();
+    for (region &own : adopted_) gpus_->release(own);
+    adopted_.clear();
+    if (own_words_) gpus_->release(own_words_);
+}
+
+void direct_neighbours::leave(MPI_Comm comm) {
+    if (gpus_ == nullptr) return;
+    unmap();
+    gpus_->close_unused();
     std::vector<MPI_Request> requests;
     for (const int rank : mapped_) {
         demand(MPI_Irecv(nullptr, 0, MPI_BYTE, rank, end_tag, comm, &requests.emplace_back()), "MPI_Irecv");
@@ -417,6 +449,12 @@ void direct_neighbours::wait_for_neighbours(MPI_Comm comm) const {
             throw error(MPI_ERR_PENDING,
                         "a neighbour has not destroyed its exchange, and its kernels may still store to this rank");
     }
+}
+
+void direct_neighbours::withdraw_clear_to_store() {
+    const std::uint64_t none = 0;
+    for (std::uint64_t *const word : peers_clear_to_store_)
+        static_cast<void>(gpus_->write(word, &none, sizeof none, device_));
 }
 
 }  // namespace mpix::halo

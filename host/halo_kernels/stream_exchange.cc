@@ -14,6 +14,7 @@
 
 #include "device/halo/stream_exchange.cuh"
 #include "device/halo/launch.h"
+#include "host/config.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
@@ -77,10 +78,10 @@ void play(stream_call which, const stream_exchange_args &o) {
             return start_in_order(group, o, x, step, 0, 1);
         case stream_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
-            return;
+            return end_in_order(group, o, step, 1);
         case stream_call::run:
             for (int index = 0; index < 2; ++index) run_in_order(group, o, x, step, index, 2);
-            return;
+            return end_in_order(group, o, step, 1);
         case stream_call::drain_sends:
             return drain_sends_in_order(group, x, step, 0, 1);
         case stream_call::drain_receives:
@@ -142,7 +143,12 @@ void stream_exchange_state::demand_no_error(const char *function) {
 // Ends the activation, and waits for kernels that store to this rank.
 void stream_exchange_state::drain() {
     if (has_tiles()) drain_messages();
-    direct.wait_for_neighbours(kernels->grid->comm);
+    if (config().explain && direct.has_mapped_memory()) {
+        std::uint64_t parcels = 0;
+        if (words.read(stream_exchange_args::direct_at * sizeof parcels, &parcels, sizeof parcels).ok())
+            say(format("{}, rank {}: {} parcels came directly", stream_exchange_call, kernels->grid->rank, parcels));
+    }
+    direct.leave(kernels->grid->comm);
 }
 
 // The device is waited for even if there is nothing to end: kernels in its streams use the tables.
@@ -199,7 +205,7 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     check_collectively(grid->comm, stream_exchange_call, s);
     x.ordered.direct = x.direct.stores();
     for (report_data::message &m : k.report.sends) {
-        const std::vector<int> &ranks = x.direct.stored_to();
+        const std::vector<int> &ranks = x.direct.sends_directly_to();
         m.direct = std::find(ranks.begin(), ranks.end(), m.peer) != ranks.end();
     }
     x.one_kernel = !x.on_gpu() || gpu::fits_one_kernel(x.ordered, k.where.device);
@@ -231,7 +237,7 @@ stream_exchange::~stream_exchange() {
     if (!state_->started && !finalized && std::uncaught_exceptions() == 0) {
         if (state_->failed) {
             if (state_->on_gpu()) static_cast<void>(gpu::finish_device(state_->kernels->where.device));
-            if (!state_->direct.any() && state_->kernels->free_requests()) return;
+            if (!state_->direct.has_mapped_memory() && state_->kernels->free_requests()) return;
             why = "after a failure";
         } else {
             try {
@@ -242,7 +248,10 @@ stream_exchange::~stream_exchange() {
             }
         }
     }
-    say(format("{}: destroyed {}. Its memory is kept", stream_exchange_call, why));
+    state_->direct.withdraw_clear_to_store();
+    say(format(
+        "{}: destroyed {}. Its memory is kept{}", stream_exchange_call, why,
+        state_->direct.has_mapped_memory() ? ", and neighbours may still write the ghost cells of its fields" : ""));
     keep(std::move(state_));
 }
 

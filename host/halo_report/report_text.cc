@@ -17,7 +17,7 @@ std::string message_line(const exchange_report &r, const message_report &m, cons
     std::string text = format("{} rank {} ({}): {} bytes by {}", to_or_from, m.rank, where, m.bytes, m.path);
     if (r.kind == exchange_kind::host && r.transfer == transfer::automatic)
         text += format(", {}", name_of_transfer(static_cast<std::int64_t>(m.transfer)));
-    if (m.direct) text += ", straight into its ghost cells";
+    if (m.direct) text += ", directly where it can be";
     if (m.predicted_seconds > 0) text += ", predicted " + microseconds(m.predicted_seconds);
     if (m.mean_seconds > 0) text += ", there after " + microseconds(m.mean_seconds);
     return text;

@@ -20,7 +20,7 @@ namespace mpix::halo {
 
 // What is known of a parcel in the device's table, to say which call has failed.
 struct parcel_origin {
-    int tile;      // this rank's, as kernels number it; -1: boxes wait for it, or finish() of a stream exchange
+    int tile;      // this rank's, as kernels number it; -1: boxes wait for it, or a stream exchange has it
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
     int message;   // the number of the send, or of the receive, in each set; -1: own cells

@@ -285,7 +285,7 @@ int MPIX_Halo_write_png(MPIX_Halo_grid grid, const char *path, const MPIX_Halo_f
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */
 enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, MPIX_HALO_AUTOMATIC = 3 };
-/** Added to it by |: received messages are not unpacked, and MPIX_Halo_ghosts says where ghost cells are, as with
+/** Added to it by |: received messages are not unpacked, and MPIX_Halo_ghost_pieces says where ghost cells are, as with
     mpix::halo::ghost_storage::in_messages. Then the layouts need no room for ghost cells. */
 enum { MPIX_HALO_IN_MESSAGES = 16 };
 
@@ -364,15 +364,15 @@ typedef struct MPIX_Halo_ghost_piece {
  * Of an exchange with MPIX_HALO_IN_MESSAGES: where the ghost cells of a field are beside a box of the caller, in the
  * order of their directions. Values may be read from MPIX_Halo_finish until the next MPIX_Halo_begin or _start. What the
  * call gives remains the same; of a field with two allocations, ask again after each MPIX_Halo_finish. What is said of
- * ghosts() of mpix::halo::exchange holds.
+ * ghost_pieces() of mpix::halo::exchange holds.
  *
  * size   entries of `pieces`; 0 and a null pointer ask for the number only
  * count  receives the number, which may be more than `size`; then the first ones are stored
  *
  * Errors: MPI_ERR_ARG (no such field or box, ghost cells in the fields, a null pointer), MPI_ERR_COUNT (size < 0).
  */
-int MPIX_Halo_ghosts(int field, int i, MPIX_Halo_exchange exchange, int size, MPIX_Halo_ghost_piece pieces[],
-                     int *count);
+int MPIX_Halo_ghost_pieces(int field, int i, MPIX_Halo_exchange exchange, int size, MPIX_Halo_ghost_piece pieces[],
+                           int *count);
 /** Messages that this rank sends in each exchange, and their bytes. Each pointer may be null. */
 int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes);
 

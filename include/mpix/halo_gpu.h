@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * What <mpix/halo.h> is for the host, for exchanges by kernels, of fields in the memory of a GPU: the library's kernels, in the
- * order of a stream (MPIX_Halo_stream_create), or the program's own, which are C++ (MPIX_Halo_kernel_create). Fields in host memory
- * are taken, too, to try a program without a GPU. Errors, handles and thread safety are those of <mpix/halo.h>.
+ * Halo exchange by kernels, in C, for fields in GPU memory. There are two kinds: by the library's kernels, in the order of a stream
+ * (MPIX_Halo_stream_create), and by the program's own kernels, which are C++ (MPIX_Halo_kernel_create). Both take fields in host
+ * memory, too, so that a program can be tried without a GPU. Errors, handles and thread safety are as in <mpix/halo.h>.
  */
 #ifndef MPIX_HALO_GPU_H
 #define MPIX_HALO_GPU_H
@@ -20,27 +20,29 @@ typedef struct mpix_halo_kernel_exchange *MPIX_Halo_kernel_exchange;
 
 /* ---- the exchange in the order of a CUDA stream ------------------------------------------------
  *
- * As mpix::halo::stream_exchange: for fields in the memory of one GPU. MPIX_Halo_stream_start and _finish enqueue a
+ * As mpix::halo::stream_exchange, whose option `direct` is always on here: for fields in the memory of one GPU. MPIX_Halo_stream_start and _finish enqueue a
  * kernel each, and return at once; all ranks run as many exchanges. Fields in host memory are taken to try a program
  * without a GPU: the stream is null then, and both do their part before they return. */
 
 /**
  * Collective over the grid's ranks, and waits for all neighbours.
  *
- * count, fields  as of MPIX_Halo_exchange_create; all in memory of one GPU, or of the host
+ * count, fields  at least one; otherwise as of MPIX_Halo_exchange_create; all in memory of one GPU, or of the host
  * tile           the cells along each axis that one block packs or unpacks; null, or a 0: chosen
  * exchange       receives the handle; MPIX_HALO_STREAM_EXCHANGE_NULL if the call fails
  *
- * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (tile), MPI_ERR_BUFFER (fields in different places),
+ * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (tile), MPI_ERR_BUFFER (fields in different places), MPI_ERR_NO_MEM,
  * MPI_ERR_OTHER (GPU memory, and mpix was built without nvcc), MPI_ERR_PENDING (after MPIX_STALL_SECONDS).
  */
 int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], const int64_t tile[3],
                             MPIX_Halo_stream_exchange *exchange);
 /** Wait for the device and, collectively, for the neighbours; free the exchange, and set the handle to
-    MPIX_HALO_STREAM_EXCHANGE_NULL. Does nothing for a null handle. Errors: as of MPIX_Halo_exchange_free. */
+    MPIX_HALO_STREAM_EXCHANGE_NULL. Does nothing for a null handle. After a failure neighbours may still write the ghost cells of the
+    fields, so these stay allocated. Errors: as of MPIX_Halo_exchange_free. */
 int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
 
-/** Enqueue: send what the neighbours need; wait for them, and fill the ghost cells; or both at once. As start(), finish() and
+/** Enqueue: send what the neighbours need, and copy own cells; wait for the neighbours, and fill the other ghost cells; or both
+    in one call. As start(), finish() and
     run() of mpix::halo::stream_exchange. They can be captured in a CUDA graph.
 
     stream  a cudaStream_t of the fields' device, of any kind; null is the legacy default stream
@@ -61,7 +63,7 @@ int MPIX_Halo_stream_interior(int i, MPIX_Halo_stream_exchange exchange, MPIX_Ha
 int MPIX_Halo_stream_boundary(int i, MPIX_Halo_stream_exchange exchange, MPIX_Halo_box boxes[6], int *count);
 int MPIX_Halo_stream_sent(MPIX_Halo_stream_exchange exchange, int *messages, int64_t *bytes);
 /** As MPIX_Halo_measure and MPIX_Halo_report. There are times of fields in host memory only, because on a GPU the calls
-    return before it exchanges; the exchanges that are counted are the calls of MPIX_Halo_stream_finish, not those of a
+    return before it exchanges; the exchanges that are counted are the calls of MPIX_Halo_stream_finish and _run, not those of a
     graph. Errors: MPI_ERR_REQUEST (started, not finished), MPI_ERR_ARG (a null pointer, size < 1). */
 int MPIX_Halo_stream_measure(int flag, MPIX_Halo_stream_exchange exchange);
 int MPIX_Halo_stream_report(MPIX_Halo_stream_exchange exchange, char *text, int size);
@@ -78,8 +80,8 @@ int MPIX_Halo_stream_report(MPIX_Halo_stream_exchange exchange, char *text, int 
  *     cudaStreamSynchronize(stream);
  *     MPIX_Halo_kernel_finish(exchange);
  *
- * So for cudaLaunchKernel and cuLaunchKernel, and as an argument of an extern "C" function that launches the kernel, or
- * runs host threads. In C++, std::bit_cast and memcpy convert it. Blocks that wait must be resident (<mpix/launch.h>). */
+ * The same works with cudaLaunchKernel and cuLaunchKernel, and for an extern "C" function that launches the kernel or runs
+ * host threads. In C++, std::bit_cast and memcpy convert it. Blocks that wait must be resident (<mpix/launch.h>). */
 
 /** What kernels take of an activation, until MPIX_Halo_kernel_finish. It is copied and passed on, and not looked at. */
 typedef struct MPIX_Halo_device_exchange {
@@ -88,19 +90,20 @@ typedef struct MPIX_Halo_device_exchange {
 
 /** Zeros are the defaults: MPIX_Halo_kernel_options options = {0}. */
 typedef struct MPIX_Halo_kernel_options {
-    int64_t tile[3]; /* its cells along each axis; 0: as long as the box */
+    int64_t tile[3]; /* the shape of a tile in cells, along each axis; 0: as long as the box */
     int sets;        /* exchanges that may be under way at the same time, from 2 on; 0: 4 */
     int box_waits;   /* whether kernels wait for boxes of cells; may differ between ranks */
 } MPIX_Halo_kernel_options;
 
 /**
- * Collective over the grid's ranks, which give the same options.
+ * Collective over the grid's ranks, which give the same tile and sets.
  *
  * count, fields  as of MPIX_Halo_exchange_create, at least one; all in memory of one GPU, or of the host
  * options        may be null
  * exchange       receives the handle; MPIX_HALO_KERNEL_EXCHANGE_NULL if the call fails
  *
- * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (options), MPI_ERR_BUFFER (fields in different places).
+ * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (options, no field), MPI_ERR_BUFFER (fields in different places),
+ * MPI_ERR_NO_MEM, and what MPIX_Prequest_create gives.
  */
 int MPIX_Halo_kernel_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[],
                             const MPIX_Halo_kernel_options *options, MPIX_Halo_kernel_exchange *exchange);

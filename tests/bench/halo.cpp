@@ -147,7 +147,7 @@ double time_of(const Exchange &exchange, int exchanges) {
 void unpack(const halo::exchange &x, std::vector<halo::array<double>> &arrays) {
     for (std::size_t f = 0; f < arrays.size(); ++f) {
         const halo::ghost_reader<double> read(x, static_cast<int>(f));
-        for (const halo::ghost_piece &p : x.ghosts(static_cast<int>(f)))
+        for (const halo::ghost_piece &p : x.ghost_pieces(static_cast<int>(f)))
             for (auto k = p.cells.lo[2]; k < p.cells.hi[2]; ++k)
                 for (auto j = p.cells.lo[1]; j < p.cells.hi[1]; ++j)
                     for (auto i = p.cells.lo[0]; i < p.cells.hi[0]; ++i) arrays[f](i, j, k) = read(i, j, k);

@@ -2,11 +2,11 @@
 //
 // Would a halo exchange gain if all messages from one node to another were a single one? Plain MPI, without mpix: each rank of a
 // node exchanges messages with some ranks of the other node,
-//   each   by persistent requests, one for each message;
-//   split  each rank sends a single message to the rank at its own place of the other node, which receives it into shared memory;
-//          the ranks there take out what is theirs.
-//   one    all ranks put theirs into a buffer of their node's first rank, in shared memory; it sends that, and the other node's first
-//          rank receives it, likewise.
+//   standard  a persistent message to each rank
+//   2-step    each rank sends one message to the rank at its own place of the other node, into shared memory, where the ranks there
+//             take out what is theirs
+//   3-step    the ranks gather their messages in shared memory; the node's first rank sends them as one, and the other node's first
+//             rank receives it into shared memory
 // Flags and copies are all that shared memory takes here, so both are the best that they can be.
 //
 //   mpirun -n 2N --bind-to core node_messages [--rounds N] [--csv FILE]
@@ -36,7 +36,6 @@ struct machine {
     int rank, ranks, per_node, here;  // here: the position in the node
     bool upper;
     int other(int position) const { return (upper ? 0 : per_node) + position; }
-    int leader() const { return upper ? per_node : 0; }
 };
 
 // A flag of its own cache line.
@@ -54,9 +53,9 @@ struct pattern {
     std::size_t bytes;
 };
 
-class each_message {
+class standard_messages {
 public:
-    each_message(const machine &m, const pattern &p) : out_(p.count * p.bytes), in_(out_.size()) {
+    standard_messages(const machine &m, const pattern &p) : out_(p.count * p.bytes), in_(out_.size()) {
         for (int i = 0; i < p.count; ++i) {
             const std::size_t at = static_cast<std::size_t>(i) * p.bytes;
             // The i-th message of a rank goes to the rank i places behind its own.
@@ -67,7 +66,7 @@ public:
                           &requests_.emplace_back());
         }
     }
-    ~each_message() {
+    ~standard_messages() {
         for (MPI_Request &r : requests_) MPI_Request_free(&r);
     }
     void exchange(const char *from, char *to) {
@@ -136,9 +135,9 @@ private:
     MPI_Request requests_[2];
 };
 
-class split_messages {
+class two_step_messages {
 public:
-    split_messages(const machine &m, const pattern &p)
+    two_step_messages(const machine &m, const pattern &p)
         : m_(m),
           p_(p),
           mine_(p.count * p.bytes),
@@ -148,7 +147,7 @@ public:
             messages_[half] = std::make_unique<message_pair>(out_.data(), room(m.here, half), mine_, m.other(m.here));
     }
     void exchange(const char *from, char *to) {
-        // By turns into two buffers, each of which all have taken theirs out of.
+        // Two buffers in turn: one is received into again only after all ranks have taken out what it held two exchanges ago.
         const int half = static_cast<int>(++epoch_ % 2);
         std::memcpy(out_.data(), from, mine_);
         for (int i = 0; i < m_.per_node; ++i) await(memory_.flags[m_.per_node + i], epoch_ < 2 ? 0 : epoch_ - 2);
@@ -175,9 +174,9 @@ private:
     std::uint64_t epoch_ = 0;
 };
 
-class one_message {
+class three_step_messages {
 public:
-    one_message(const machine &m, const pattern &p)
+    three_step_messages(const machine &m, const pattern &p)
         : m_(m), p_(p), mine_(p.count * p.bytes), memory_(m, mine_ * static_cast<std::size_t>(m.per_node)) {
         if (m.here == 0)
             messages_ = std::make_unique<message_pair>(memory_.out, memory_.in,
@@ -242,13 +241,14 @@ double time_of(Way &way, const machine &m, const pattern &p, int count) {
 }
 
 void measure(std::FILE *csv, const machine &m, const pattern &p, int rounds) {
-    each_message each(m, p);
-    split_messages split(m, p);
-    one_message one(m, p);
+    standard_messages standard(m, p);
+    two_step_messages two_step(m, p);
+    three_step_messages three_step(m, p);
     const int count = p.bytes * static_cast<std::size_t>(p.count) > 100000 ? 100 : 500;
     std::vector<double> us[3];
     for (int round = -1; round < rounds; ++round) {
-        const double times[] = {time_of(each, m, p, count), time_of(split, m, p, count), time_of(one, m, p, count)};
+        const double times[] = {time_of(standard, m, p, count), time_of(two_step, m, p, count),
+                                time_of(three_step, m, p, count)};
         for (int i = 0; round >= 0 && i < 3; ++i) us[i].push_back(times[i]);
     }
     if (m.rank != 0) return;
@@ -257,7 +257,7 @@ void measure(std::FILE *csv, const machine &m, const pattern &p, int rounds) {
         std::fprintf(csv, "%d,%d,%zu,%.2f,%.2f,%.2f,%s,%s,%s,%s\n", m.per_node, p.count, p.bytes, a, b, c,
                      bench::library_name().c_str(), bench::cpu_model().c_str(), bench::load().c_str(),
                      bench::today().c_str());
-    std::printf("%2d ranks a node, %d messages of %6zu bytes: each %8.2f us, split %8.2f us, one %8.2f us\n",
+    std::printf("%2d ranks a node, %d messages of %6zu bytes: standard %8.2f us, 2-step %8.2f us, 3-step %8.2f us\n",
                 m.per_node, p.count, p.bytes, a, b, c);
 }
 
@@ -283,7 +283,9 @@ int main(int argc, char **argv) {
     m.here = m.rank % m.per_node;
     const bench::csv_file file(m.rank == 0 ? path : nullptr);
     if (file.get() != nullptr)
-        std::fprintf(file.get(), "ranks_per_node,messages_per_rank,bytes,each_us,split_us,one_us,mpi,cpu,load,date\n");
+        std::fprintf(
+            file.get(),
+            "ranks_per_node,messages_per_rank,bytes,standard_us,two_step_us,three_step_us,mpi,cpu,load,date\n");
     for (const int count : {1, 4})
         for (const std::size_t bytes : {std::size_t{64}, std::size_t{512}, std::size_t{4096}, std::size_t{32768}})
             measure(file.get(), m, {count, bytes}, rounds);

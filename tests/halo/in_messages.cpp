@@ -180,7 +180,7 @@ void sent_again() {
                 const auto read_all = [&] {
                     const halo::ghost_reader<std::int64_t> read(h, 0);
                     int wrong = 0;
-                    for (const halo::ghost_piece &p : h.ghosts(0))
+                    for (const halo::ghost_piece &p : h.ghost_pieces(0))
                         for_each_cell(p.cells,
                                       [&](auto x, auto y, auto z) { wrong += read(x, y, z) != value(step, x, y, z); });
                     expect(wrong == 0,
@@ -245,12 +245,12 @@ void refusals() {
     const std::string storage =
         "mpix::halo::exchange::ghosts: the ghost cells are in the fields; make the exchange with options.ghosts = "
         "ghost_storage::in_messages";
-    refused("ghosts", MPI_ERR_ARG, storage, [&] { static_cast<void>(in_fields.ghosts(0)); });
+    refused("ghosts", MPI_ERR_ARG, storage, [&] { static_cast<void>(in_fields.ghost_pieces(0)); });
     refused("reader", MPI_ERR_ARG, storage, [&] { halo::ghost_reader<double>(in_fields, 0); });
     refused("field", MPI_ERR_ARG, "mpix::halo::exchange::ghosts: field is 1; there are 1",
-            [&] { static_cast<void>(h.ghosts(1)); });
+            [&] { static_cast<void>(h.ghost_pieces(1)); });
     refused("box", MPI_ERR_ARG, "mpix::halo::exchange::ghosts: i is 1; this rank has 1 boxes",
-            [&] { static_cast<void>(h.ghosts(0, 1)); });
+            [&] { static_cast<void>(h.ghost_pieces(0, 1)); });
     refused("box of a reader", MPI_ERR_ARG, "mpix::halo::exchange::ghosts: i is -1; this rank has 1 boxes",
             [&] { halo::ghost_reader<double>(h, 0, -1); });
     refused(

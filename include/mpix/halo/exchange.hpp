@@ -42,15 +42,15 @@ struct exchange_options {
      */
     halo::reduction reduce = halo::reduction::none;
     /**
-     * in_messages: received messages are not unpacked, and what this rank has itself is not copied. The program reads
-     * ghost cells by a ghost_reader, or from exchange::ghosts(), and the fields need no room for them. Cells outside of
-     * a domain that is not periodic are no ghost cells of an exchange: what a stencil reads there is the program's
-     * business, as ever. Needs transfer::packed, plain or automatic, which packs then. All ranks give the same.
+     * in_messages: received messages are not unpacked, and cells that this rank owns itself are not copied. The program reads
+     * ghost cells by a ghost_reader, or by exchange::ghost_pieces(), and fields need no room for them. The program still
+     * provides cells outside of a domain that is not periodic. Needs transfer::packed, plain or automatic, which packs then.
+     * All ranks give the same.
      */
     ghost_storage ghosts = ghost_storage::in_fields;
 };
 
-/** Ghost cells that lie together in a message, or in another box of this rank; see exchange::ghosts(). */
+/** Ghost cells that lie together in a message, or in another box of this rank; see exchange::ghost_pieces(). */
 struct ghost_piece {
     box cells;                     ///< by global indices, beside the box; beyond a periodic end outside of the domain
     int direction = no_direction;  ///< its number: where they lie, seen from the box
@@ -176,8 +176,8 @@ public:
      *
      * Errors: MPI_ERR_ARG (as of data(); the exchange has its ghost cells in the fields).
      */
-    const std::vector<ghost_piece> &ghosts(int field) const;
-    const std::vector<ghost_piece> &ghosts(int field, int i) const;
+    const std::vector<ghost_piece> &ghost_pieces(int field) const;
+    const std::vector<ghost_piece> &ghost_pieces(int field, int i) const;
 
     /** Messages that this rank sends in each exchange, and their bytes. */
     int messages_sent() const;

@@ -51,7 +51,7 @@ class MPIX_HALO_API kernel_exchange {
 public:
     /**
      * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
-     * components, interleaving, staggering and radii, and the same options.
+     * components, interleaving, staggering and radii, and the same `tile` and `sets`; `box_waits` may differ.
      *
      * Errors: as of exchange; MPI_ERR_ARG for options; MPI_ERR_BUFFER for fields of which some are not where the first
      * one is; MPI_ERR_NO_MEM; and what MPIX_Prequest_create gives.

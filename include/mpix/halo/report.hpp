@@ -27,8 +27,8 @@ struct message_report {
     std::string path;
     /** Of a message of an exchange; never automatic. */
     halo::transfer transfer = halo::transfer::packed;
-    /** Of a message that a stream_exchange sends: whether its kernels store straight into the receiver's ghost cells where they
-        find them open, and so nothing is packed. */
+    /** Of a message that a stream_exchange sends: whether its kernels may store parts of it directly into the receiver's ghost
+        cells (stream_exchange_options::direct). The others, and all if the receiver comes late, are packed. */
     bool direct = false;
     /** By the bandwidths of grid_options::links, nothing else being under way; 0 without these. */
     double predicted_seconds = 0;
@@ -52,7 +52,8 @@ struct exchange_advice {
         ghost cells beyond faces are exchanged. In host memory it is 0, and the kind exchange_kind::host. */
     std::int64_t bytes = 0, crossover_bytes = 0;
     /** In GPU memory, what an exchange of so many bytes of one field took by either kind, with nothing to compute, between two
-        H100 that NVLink joins (docs/results/halo_gpu_h100.csv; in between by straight lines). On other machines measure it. */
+        H200 that NVLink joins (docs/results/halo_gpu_h200.csv; straight lines in between). 0 in host memory. On other machines
+        measure. */
     double kernel_seconds = 0, stream_seconds = 0;
 };
 

@@ -376,15 +376,15 @@ static void wrong_ghosts(void) {
            MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_DATATYPE | MPIX_HALO_IN_MESSAGES, &x));
     EXPECT(MPI_ERR_ARG, "transfer is 8;", MPIX_Halo_exchange_create(grid, 1, &field, 8 | MPIX_HALO_IN_MESSAGES, &x));
     OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_AUTOMATIC | MPIX_HALO_IN_MESSAGES, &x));
-    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ghosts(1, 0, x, 0, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "i is 1; this rank has 1 boxes", MPIX_Halo_ghosts(0, 1, x, 0, NULL, &count));
-    EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_ghosts(0, 0, x, -1, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "pieces is null", MPIX_Halo_ghosts(0, 0, x, 1, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_ghosts(0, 0, x, 0, NULL, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_ghosts(0, 0, MPIX_HALO_EXCHANGE_NULL, 0, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ghost_pieces(1, 0, x, 0, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "i is 1; this rank has 1 boxes", MPIX_Halo_ghost_pieces(0, 1, x, 0, NULL, &count));
+    EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_ghost_pieces(0, 0, x, -1, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "pieces is null", MPIX_Halo_ghost_pieces(0, 0, x, 1, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_ghost_pieces(0, 0, x, 0, NULL, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_ghost_pieces(0, 0, MPIX_HALO_EXCHANGE_NULL, 0, NULL, &count));
     OK(MPIX_Halo_exchange_free(&x));
     OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
-    EXPECT(MPI_ERR_ARG, "the ghost cells are in the fields", MPIX_Halo_ghosts(0, 0, x, 0, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "the ghost cells are in the fields", MPIX_Halo_ghost_pieces(0, 0, x, 0, NULL, &count));
     OK(MPIX_Halo_exchange_free(&x));
     OK(MPIX_Halo_grid_free(&grid));
 }

@@ -41,7 +41,7 @@ void ghosts_in_messages(void) {
         MPIX_Halo_exchange x;
         OK(MPIX_Halo_exchange_create(grid, 1, &field, transfers[how] | MPIX_HALO_IN_MESSAGES, &x));
         int count = -1, few = -1;
-        OK(MPIX_Halo_ghosts(0, 0, x, 0, NULL, &count));
+        OK(MPIX_Halo_ghost_pieces(0, 0, x, 0, NULL, &count));
         MPIX_Halo_ghost_piece pieces[most_pieces], first[1];
         CHECK(count > 0 && count <= most_pieces);
         for (int epoch = 0; epoch < 3; ++epoch) {
@@ -51,8 +51,8 @@ void ghosts_in_messages(void) {
             OK(MPIX_Halo_start(x));
             OK(MPIX_Halo_finish(x));
             CHECK(memcmp(before, now, (size_t)field.allocated) == 0);
-            OK(MPIX_Halo_ghosts(0, 0, x, most_pieces, pieces, &count));
-            OK(MPIX_Halo_ghosts(0, 0, x, 1, first, &few));
+            OK(MPIX_Halo_ghost_pieces(0, 0, x, most_pieces, pieces, &count));
+            OK(MPIX_Halo_ghost_pieces(0, 0, x, 1, first, &few));
             CHECK(few == count && first->first == pieces->first && first->direction == pieces->direction);
             int64_t cells = 0;
             for (int n = 0; n < count; ++n) {

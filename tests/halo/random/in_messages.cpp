@@ -91,7 +91,7 @@ int program::run_in_messages(const halo::grid &g) {
 int program::check_pieces(const halo::exchange &x, int field, const test_field &f, std::uint64_t epoch) const {
     int wrong = 0;
     for (std::size_t i = 0; i < f.boxes.size(); ++i) {
-        const std::vector<halo::ghost_piece> &pieces = x.ghosts(field, static_cast<int>(i));
+        const std::vector<halo::ghost_piece> &pieces = x.ghost_pieces(field, static_cast<int>(i));
         std::int64_t ghosts = 0, found = 0;
         for_each_ghost(f, f.boxes[i].local, [&](const index3 &where, const index3 &cell) {
             ++ghosts;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The structures and functions of <mpix/halo.h>, which says what they mean."""
+"""The structures and functions of <mpix/halo.h> and <mpix/halo_gpu.h>, which say what they mean."""
 import contextlib
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_void_p
 

@@ -2,6 +2,7 @@
 """Exchanges in the order of a CUDA stream."""
 from ctypes import byref, c_int64, c_void_p
 
+from .._library import Error
 from .._streams import address_of
 from . import _c
 from ._box import three
@@ -39,16 +40,27 @@ class StreamExchange(Regions):
         _c.stream_create(communicates, len(self.fields), made, shape, byref(handle))
         super().__init__(handle, _c.stream_free, (grid, self.fields, made))
 
+    _after_failure = []  # their arrays stay: neighbours may still store into them
+
+    def free(self):
+        """Wait for the device and, collectively, for the neighbours. Does nothing twice."""
+        if self.handle:
+            try:
+                self.check()
+            except Error:
+                StreamExchange._after_failure.append(self.fields)
+        super().free()
+
     def start(self, stream):
-        """Enqueue: send what the neighbours need. `stream`: of CuPy, PyTorch, Numba or cuda.core, or a number."""
+        """Enqueue: send what the neighbours need, and copy own cells to own ghost cells. `stream`: of CuPy, PyTorch, Numba or cuda.core, or a number."""
         _c.stream_start(self.handle, address_of(stream))
 
     def finish(self, stream):
-        """Enqueue: wait for the neighbours, and fill the ghost cells."""
+        """Enqueue: wait for the neighbours, and fill the other ghost cells."""
         _c.stream_finish(self.handle, address_of(stream))
 
     def run(self, stream):
-        """start() and finish() at once, for programs that have nothing to enqueue in between: often a single kernel."""
+        """start() and finish() in one call, for programs that have nothing to enqueue in between: often a single kernel."""
         _c.stream_run(self.handle, address_of(stream))
 
     def overlap(self, stream, compute):

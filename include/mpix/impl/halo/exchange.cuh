@@ -297,11 +297,11 @@ MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghos
 }
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Has store(send) put a parcel straight into the receiver's memory, if it is one partition that may be stored there now, and marks
-// it ready. False: nothing is done, or store() has said so.
+// Sends a parcel by store(send), which writes it to the receiver, if it is one partition that may be stored now, and marks it
+// ready. False: nothing is done, because it may not, or because store() returned false.
 template <class Group, class Store>
-MPIX_FN bool send_at_once(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
-                          int &code, const Store &store) {
+MPIX_FN bool send_by_store(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
+                           int &code, const Store &store) {
     const stored_handle<prepared_send> &known = send_handles_of(x, set_of(x, step))[p.message];
     if (p.first != p.last || known.number != number_of(x, step)) return false;
     const mpix::detail::send_state &send = known.handle.state;
@@ -312,42 +312,48 @@ MPIX_FN bool send_at_once(const Group &group, const device_exchange &x, const de
     return true;
 }
 
-// The same by packing it there.
+// Packs a parcel where the receiver's message lies. False: nothing is done.
 template <class Group>
-MPIX_FN bool pack_at_once(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
-                          int &code) {
-    return send_at_once(group, x, p, step, code, [&](const mpix::detail::send_state &send) {
-        // The message lies there as in the send buffer; words need the same alignment.
-        const std::int64_t away =
-            reinterpret_cast<std::intptr_t>(send.landing) - reinterpret_cast<std::intptr_t>(send.buffer);
-        if (away % 16 != 0) return false;
-        for_each_copy(group, x.copies_, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
-            pack(members, c, x.allocation_(step), messages_of(x, set_of(x, step)) + away);
-        });
-        return true;
+MPIX_FN bool pack_into_landing(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
+                               const mpix::detail::send_state &send) {
+    // The message lies there as in the send buffer; words need the same alignment.
+    const std::int64_t away =
+        reinterpret_cast<std::intptr_t>(send.landing) - reinterpret_cast<std::intptr_t>(send.buffer);
+    if (away % 16 != 0) return false;
+    for_each_copy(group, x.copies_, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
+        pack(members, c, x.allocation_(step), messages_of(x, set_of(x, step)) + away);
     });
+    return true;
 }
 #endif
+
+// Packs a parcel into the send buffer, and marks its partitions ready.
+template <class Group>
+MPIX_FN int send_by_buffer(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step) {
+    const int set = set_of(x, step);
+    for_each_copy(group, x.copies_, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
+        pack(members, c, x.allocation_(step), messages_of(x, set));
+    });
+    return by_handle(x, send_handles_of(x, set) + p.message, requests_of(x, set)[x.receives_ + p.message], step,
+                     [&](const auto &send) { return ready_parcel(group, p, send); });
+}
 
 // Packs and sends parcels `begin`, begin + stride, ... before `end`, all of which are to be sent.
 template <class Group>
 MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin, int end, int stride,
                          std::int64_t step) {
-    const int set = set_of(x, step);
     for (int i = begin; i < end; i += stride) {
         const device_parcel &p = x.parcels_[i];
         int code = MPI_SUCCESS;
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-        if (pack_at_once(group, x, p, step, code)) {
+        if (send_by_store(group, x, p, step, code, [&](const mpix::detail::send_state &send) {
+                return pack_into_landing(group, x, p, step, send);
+            })) {
             if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(i), step);
             continue;
         }
 #endif
-        for_each_copy(group, x.copies_, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
-            pack(members, c, x.allocation_(step), messages_of(x, set));
-        });
-        code = by_handle(x, send_handles_of(x, set) + p.message, requests_of(x, set)[x.receives_ + p.message], step,
-                         [&](const auto &send) { return ready_parcel(group, p, send); });
+        code = send_by_buffer(group, x, p, step);
         if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(i), step);
     }
     return MPI_SUCCESS;
