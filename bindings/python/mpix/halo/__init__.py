@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Halo exchange for stencil codes on arrays of NumPy and others, over <mpix/halo.h>.
+"""Halo exchange for stencil codes on arrays of NumPy and others, over <mpix/halo.h> and <mpix/halo_gpu.h>.
 
 docs/python.md has a program, docs/halo.md says at length what domains, boxes, ghost cells and radii are. Numbers along
 axes are in the order x, y, z; an array of NumPy is a[z, y, x], unless a Field is told otherwise.

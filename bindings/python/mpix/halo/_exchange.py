@@ -19,8 +19,8 @@ def grid_in_c(grid):
     return grid.handle
 
 
-class Fields(Handle):
-    """What all kinds of exchanges tell of their fields. Subclasses name the functions in C."""
+class ExchangeBase(Handle):
+    """What all kinds of exchange have: their fields, sizes and reports. Subclasses name the functions in C."""
 
     grid, fields = None, []
 
@@ -65,8 +65,8 @@ class Fields(Handle):
             size *= 4
 
 
-class Regions(Fields):
-    """Fields, and which cells read what an exchange fills."""
+class ExchangeWithInterior(ExchangeBase):
+    """An exchange that knows which cells read its ghost cells."""
 
     def interior(self, i=None):
         """The cells of a box whose stencils read no ghost cell that the exchange fills."""
@@ -81,7 +81,7 @@ class Regions(Fields):
         return [Box.of(boxes[n]) for n in range(count.value)]
 
 
-class Exchange(Regions):
+class Exchange(ExchangeWithInterior):
     """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As mpix::halo::exchange.
 
     Collective over the grid's ranks.

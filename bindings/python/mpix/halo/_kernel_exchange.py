@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exchanges that the program's kernels make."""
+"""Exchanges that the program's kernels run."""
 from ctypes import byref, c_int, c_void_p
 
 import numpy
 
 from . import _c
 from ._box import three, whole_number
-from ._exchange import Fields, grid_in_c
+from ._exchange import ExchangeBase, grid_in_c
 from ._field import fields_in_c, list_of
 
 # As MPIX_Halo_device_exchange.
 DEVICE_EXCHANGE = numpy.dtype([("opaque", numpy.uint64, 24)])
 
 
-class KernelExchange(Fields):
+class KernelExchange(ExchangeBase):
     """Fills the ghost cells of fields by the program's kernels, tile by tile. As mpix::halo::kernel_exchange.
 
     Collective over the grid's ranks; all give the same options, but for `box_waits`. Kernels are CUDA C++ and include
@@ -31,7 +31,7 @@ class KernelExchange(Fields):
     sets : int
         Exchanges that may be under way at the same time, from 2 on.
     box_waits : bool
-        Whether kernels wait for boxes of cells.
+        Whether kernels wait for boxes of cells; may differ between ranks.
 
     Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
     """
@@ -51,9 +51,10 @@ class KernelExchange(Fields):
         super().__init__(handle, _c.kernel_free, (grid, self.fields, made))
 
     def start(self, steps):
-        """Begin an activation of so many exchanges, which kernels make; all ranks give the same number. Waits until the
-        neighbours have begun it, too. Returns what kernels take, an array of NumPy without axes: CuPy passes its bytes by
-        value. It is valid until finish()."""
+        """Begin an activation of so many exchanges, which kernels run; all ranks give the same number. Waits until the
+        neighbours have begun it, too. Returns what kernels take, a zero-dimensional NumPy array: CuPy passes its bytes by
+        value. It is valid until finish(). Raises ValueError (steps), or mpix.Error: it is active already, or
+        MPI.ERR_PENDING after MPIX_STALL_SECONDS; then call it again with the same number."""
         device = numpy.zeros((), DEVICE_EXCHANGE)
         _c.kernel_start(whole_number(steps, "steps"), self.handle, device.ctypes.data)
         return device

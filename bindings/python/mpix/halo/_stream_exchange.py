@@ -6,11 +6,11 @@ from .._library import Error
 from .._streams import address_of
 from . import _c
 from ._box import three
-from ._exchange import Regions, grid_in_c
+from ._exchange import ExchangeWithInterior, grid_in_c
 from ._field import fields_in_c, list_of
 
 
-class StreamExchange(Regions):
+class StreamExchange(ExchangeWithInterior):
     """Fills the ghost cells of fields in GPU memory, in the order of a CUDA stream. As mpix::halo::stream_exchange.
 
     Collective over the grid's ranks; all run as many exchanges. start() and finish() enqueue a kernel each, and return at
