@@ -2,6 +2,7 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
+#include "device/halo/launch.h"
 #include "device/halo/stream_exchange.cuh"
 
 namespace mpix::gpu {

@@ -10,7 +10,7 @@
 
 #include <mpix/halo.cuh>
 
-#include "device/halo/launch.h"
+#include "device/halo/stream_args.h"
 
 namespace mpix::halo {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/halo/launch.h"
+#include "device/halo/stream_args.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/halo_tables/device_memory.h"
 #include "transport/select.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "device/halo/launch.h"
+#include "device/halo/stream_args.h"
 #include "host/format.h"
 #include "host/halo_tables/copies.h"
 #include "host/halo_tables/split_copies.h"
