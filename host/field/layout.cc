@@ -153,6 +153,13 @@ status field_view::measure(const field &f, std::span<const box> local, int dimen
                            format("radius is {} in direction {}; it is at least 0", depth, direction_name(number)));
     }
     std::array<index3, 2> depth = ghost_depth(made.radius_, dimensions);
+    // Also if the field has no room for its ghost cells: they are in messages then.
+    for (const box &b : local) {
+        std::int64_t bytes = bounded(static_cast<std::int64_t>(f.value_bytes), l.components);
+        for (std::size_t a = 0; a < 3 && !b.empty(); ++a)
+            bytes = bounded(bytes, b.size()[a] + depth[0][a] + depth[1][a]);
+        if (bytes > most_bytes) return too_long();
+    }
     const auto settled = [room](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;

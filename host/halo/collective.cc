@@ -69,6 +69,15 @@ status first_disagreement(MPI_Comm comm, const std::vector<argument> &mine) {
 
 error::~error() = default;
 
+argument as_argument(collective_call call) {
+    const auto name_of = [](std::int64_t which) {
+        constexpr const char *names[] = {"mpix::halo::exchange", "mpix::halo::stream_exchange",
+                                         "mpix::halo::kernel_exchange", "mpix::halo::gather"};
+        return which < 0 || which > 3 ? "another one" : names[which];
+    };
+    return {.name = "the call", .values = {static_cast<std::int64_t>(call)}, .name_of = name_of};
+}
+
 void append_radius(std::vector<argument> &to, const std::string &name, const radius &r) {
     for (int number = 0; number < directions; ++number)
         if (number != no_direction)

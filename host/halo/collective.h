@@ -46,6 +46,10 @@ struct argument {
     }
 };
 
+// Which of the collective calls that make or do something with fields this is: calls of different ones would meet.
+enum class collective_call : std::int64_t { exchange, stream_exchange, kernel_exchange, gather };
+argument as_argument(collective_call call);
+
 // Adds the number of each direction.
 void append_radius(std::vector<argument> &to, const std::string &name, const radius &r);
 

@@ -54,7 +54,8 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
     host_field memory;
     const status bad = given.ok() ? make_views(state, d, from, global, root, memory, mine, whole) : given;
     check_collectively(state.comm, gather_call, bad,
-                       {{"root", {root}},
+                       {as_argument(collective_call::gather),
+                        {"root", {root}},
                         {.name = "from: values", .values = {mine.value_bytes()}, .verb = "have", .counted = " bytes"},
                         {"from.layout.components", {mine.components()}},
                         {"from.layout.interleaved", {mine.interleaved()}},

@@ -116,9 +116,10 @@ argument named(std::string name, Enum value, const char *(*name_of)(std::int64_t
 const char *name_of_type(std::int64_t type) { return name_of(static_cast<value_type>(type)); }
 
 std::vector<argument> arguments(const exchange_state &x) {
-    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
-                              named("transfer", x.how, name_of_transfer),
+    std::vector<argument> all{as_argument(collective_call::exchange),
+                              {"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
                               named("the reduction", x.reduce, name_of_reduction),
+                              named("transfer", x.how, name_of_transfer),
                               named("options.ghosts", x.ghosts, name_of_storage)};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         append_field(all, f, x.fields[f]);

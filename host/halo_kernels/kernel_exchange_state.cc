@@ -75,8 +75,11 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields) {
     return check_memory(g, x.views, fields);
 }
 
-std::vector<argument> arguments(const std::vector<field_view> &fields, const kernel_exchange_options &o) {
-    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(fields.size())}}};
+std::vector<argument> arguments(const std::vector<field_view> &fields, const kernel_exchange_options &o,
+                                ghost_waiters waiters) {
+    std::vector<argument> all{as_argument(waiters == ghost_waiters::library ? collective_call::stream_exchange
+                                                                            : collective_call::kernel_exchange),
+                              {"the number of fields", {static_cast<std::int64_t>(fields.size())}}};
     for (std::size_t f = 0; f < fields.size(); ++f) append_field(all, f, fields[f]);
     // A tile that the library has chosen depends on the fields.
     all.push_back({"options.tile", {o.tile[0], o.tile[1], o.tile[2]}});
@@ -223,7 +226,7 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     x.grid = std::move(grid);
     status s = given.ok() ? check_options(options, x.grid->domain.dimensions) : given;
     if (s.ok()) s = make_fields(x, fields);
-    check_collectively(x.grid->comm, caller, s, arguments(x.views, options));
+    check_collectively(x.grid->comm, caller, s, arguments(x.views, options, waiters));
     s = outcome_of([&] { make_all(x, options, waiters); });
     check_collectively(x.grid->comm, caller, s);
     return made;

@@ -221,6 +221,11 @@ void refusals() {
                      f, {.reduce = halo::reduction::max, .ghosts = ghost_storage::in_messages});
     exchange_refused("no storage", "rank 0: options.ghosts is 2; it is in_fields or in_messages (0 or 1)", f,
                      {.ghosts = static_cast<ghost_storage>(2)});
+    refused("a radius far too long", MPI_ERR_COUNT,
+            "mpix::halo::exchange, rank 0: fields[0]: more than 2^60 bytes, ghost cells included", [&] {
+                halo::exchange(g, {{u.data(), radius::all(2000000000), {.below = {0, 0, 0}, .above = {0, 0, 0}}}},
+                               in_messages);
+            });
     exchange_refused("negative room",
                      "rank 0: fields[0].layout.above[1] is -2; it is at least 0, or -1 for what the radius needs",
                      {u.data(), radius::all(1), {.above = {0, -2, 0}}}, in_messages);

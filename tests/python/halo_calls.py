@@ -256,6 +256,24 @@ def errors():
     error = fails(mpix.Error, "extent[1] is 0", halo.Grid, world, (64, 0))
     assert error.error_class == MPI.ERR_DIMS
     fails(ValueError, "owners are as many", halo.Grid, world, (64, 4), owners=[0])
+    # What ctypes would cut.
+    fails(ValueError, f"extent[0] is {2**64 + 12}; it has at most 64 bits", halo.Grid, world, (2**64 + 12, 4))
+    fails(ValueError, f"boxes_per_rank is {2**32 + 1}; it has at most 32 bits", halo.Grid, world, (64, 4),
+          boxes_per_rank=2**32 + 1)
+    fails(ValueError, "boxes_per_rank is 0; it is at least 1", halo.Grid, world, (64, 4), boxes_per_rank=0)
+    fails(TypeError, "boxes[0] is 3; it is a Box", halo.Grid, world, (64, 4), boxes=[3])
+    fails(ValueError, f"cells is {2**32 + 1}; it has at most 32 bits", halo.Radius.faces, 2**32 + 1)
+    fails(TypeError, "cells is 1.5; it is a whole number", halo.Radius.all, 1.5)
+    with halo.Grid(world, (64, 4)) as grid:
+        field = halo.Field.zeros(grid, halo.Radius.faces(1))
+        with halo.Exchange(grid, [field]) as exchange:
+            fails(ValueError, f"field is {2**32}; it has at most 32 bits", exchange.swap, 2**32)
+            fails(ValueError, "field is 4; there are 1", exchange.current, 4)
+            fails(TypeError, "field is 'x'; it is a whole number", exchange.current, "x")
+        fails(ValueError, f"sets is {2**32 + 3}; it has at most 32 bits", halo.KernelExchange, grid, [field], sets=2**32 + 3)
+        # On one rank: no other waits.
+        wrong = {"steps": 10.5} if world.rank == world.size - 1 else {"steps": 10}
+        fails(TypeError if world.rank == world.size - 1 else mpix.Error, "steps is ", halo.StepReport, grid, **wrong)
     with halo.Grid(world, (64, 8)) as grid:
         nx, ny = (n + 2 for n in grid.local().size[:2])
         array = zeros((ny, nx))

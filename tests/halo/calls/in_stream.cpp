@@ -29,6 +29,18 @@ void in_stream() {
                 halo::stream_exchange(g, {u}, {.tile = {4 + rank, 0, 0}});
             });
 
+    refused("another call on rank 0", MPI_ERR_ARG,
+            std::string(rank == 0 ? "mpix::halo::exchange" : "mpix::halo::stream_exchange") +
+                ", rank 1: the call is mpix::halo::stream_exchange here, and mpix::halo::exchange on rank 0; all ranks "
+                "give "
+                "the same",
+            [&] {
+                if (rank == 0)
+                    halo::exchange(g, {u});
+                else
+                    halo::stream_exchange(g, {u});
+            });
+
     std::optional<halo::stream_exchange> x;
     x.emplace(g, std::vector<halo::field>{halo::double_buffered(u, v)});
     expect(x->data(0) == static_cast<halo::field>(u).data && x->boxes() == 1, "data() is the first allocation");

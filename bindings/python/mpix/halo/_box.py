@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from . import _c
 
 
-def three(given, name, fill):
+def whole_number(given, name, bits=64):
+    """One that C can take in so many bits: ctypes would cut it."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} is {given!r}; it is a whole number") from None
+    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise ValueError(f"{name} is {number}; it has at most {bits} bits")
+    return number
+
+
+def three(given, name, fill, bits=64):
     """One to three whole numbers, with `fill` for the others."""
     try:
         numbers = tuple(operator.index(n) for n in given)
@@ -15,14 +26,7 @@ def three(given, name, fill):
         raise TypeError(f"{name} is {given!r}; it is one to three whole numbers") from None
     if not 1 <= len(numbers) <= 3:
         raise ValueError(f"{name} has {len(numbers)} numbers; it has one to three")
-    return numbers + (fill,) * (3 - len(numbers))
-
-
-def whole_number(given, name):
-    try:
-        return operator.index(given)
-    except TypeError:
-        raise TypeError(f"{name} is {given!r}; it is a whole number") from None
+    return tuple(whole_number(n, f"{name}[{i}]", bits) for i, n in enumerate(numbers)) + (fill,) * (3 - len(numbers))
 
 
 def axes(given, name):
@@ -81,27 +85,27 @@ class Radius:
     def all(cls, cells):
         """The same in all directions, edges and corners included."""
         made = cls()
-        _c.radius_all(cells, made.cells)
+        _c.radius_all(whole_number(cells, "cells", 32), made.cells)
         return made
 
     @classmethod
     def faces(cls, cells):
         """The same across all faces, and nothing at edges and corners."""
         made = cls()
-        _c.radius_faces(cells, made.cells)
+        _c.radius_faces(whole_number(cells, "cells", 32), made.cells)
         return made
 
     @classmethod
     def of(cls, offsets):
         """What a stencil needs that reads the cells at these offsets, of one to three numbers each."""
-        numbers = [n for i, offset in enumerate(offsets) for n in three(offset, f"offsets[{i}]", 0)]
+        numbers = [n for i, offset in enumerate(offsets) for n in three(offset, f"offsets[{i}]", 0, 32)]
         made = cls()
         _c.radius_of(len(numbers) // 3, (ctypes.c_int * len(numbers))(*numbers), made.cells)
         return made
 
     def set(self, x, y, z, cells):
         """In one direction, whose numbers are -1, 0 or 1. Returns the radius."""
-        self.cells[direction((x, y, z))] = cells
+        self.cells[direction((x, y, z))] = whole_number(cells, "cells", 32)
         return self
 
     def depth(self, dimensions):

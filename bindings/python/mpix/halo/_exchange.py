@@ -26,6 +26,8 @@ class ExchangeBase(Handle):
 
     def current(self, field=0):
         """The Field in use: of a pair, the one that the next exchange is of."""
+        if not 0 <= whole_number(field, "field") < len(self.fields):
+            raise ValueError(f"field is {field}; there are {len(self.fields)}")
         pair = self.fields[field]
         if not isinstance(pair, tuple):
             return pair
@@ -137,7 +139,7 @@ class Exchange(ExchangeWithInterior):
 
     def ready(self, field):
         """Mark a field ready, by its position in the list. A packed message sends it at once, any other when all are ready."""
-        _c.ready(field, self.handle)
+        _c.ready(whole_number(field, "field", 32), self.handle)
 
     def overlap(self, compute):
         """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary. For each box of
@@ -159,7 +161,7 @@ class Exchange(ExchangeWithInterior):
 
     def swap(self, field=0):
         """Go on with the other one of a pair of fields."""
-        _c.swap(field, self.handle)
+        _c.swap(whole_number(field, "field", 32), self.handle)
 
 
 def compare_transfers(grid, fields, exchanges=10):
@@ -170,7 +172,7 @@ def compare_transfers(grid, fields, exchanges=10):
     with _c.collective(lambda: _c.compare_transfers(communicates, 1, None, 1, seconds, byref(fastest))):
         fields = list_of(fields)
         refuse_gpu(fields, "only host memory is compared")
-        made, exchanges = fields_in_c(grid, fields), whole_number(exchanges, "exchanges")
+        made, exchanges = fields_in_c(grid, fields), whole_number(exchanges, "exchanges", 32)
     _c.compare_transfers(communicates, len(fields), made, exchanges, seconds, byref(fastest))
     return {name: seconds[i] for i, name in enumerate(TRANSFERS[:len(seconds)]) if seconds[i] > 0}, TRANSFERS[fastest.value]
 
@@ -180,10 +182,12 @@ class StepReport(Handle):
     ranks. `steps`: of the run, or 0; `bytes_sent`: by this rank in a step, or 0. free() prints the last line."""
 
     def __init__(self, grid, steps=0, bytes_sent=0):
-        handle = c_void_p()
-        _c.step_report_create(grid_in_c(grid), steps, bytes_sent, byref(handle))
+        communicates, handle = grid_in_c(grid), c_void_p()
+        with _c.collective(lambda: _c.step_report_create(communicates, -1, 0, byref(handle))):
+            steps, bytes_sent = whole_number(steps, "steps"), whole_number(bytes_sent, "bytes_sent")
+        _c.step_report_create(communicates, steps, bytes_sent, byref(handle))
         super().__init__(handle, _c.step_report_free)
 
     def done(self, steps=1):
         """So many steps more are done. Local."""
-        _c.step_report_done(steps, self.handle)
+        _c.step_report_done(whole_number(steps, "steps"), self.handle)

@@ -23,7 +23,7 @@ def gather(grid, field, root=0):
     """The cells of all boxes as one array on rank `root`, with the field's order of axes; None on the others."""
     communicates, whole = grid_in_c(grid), None
     with _c.collective(lambda: _c.gather(communicates, None, None, 0)):
-        made, root = field_in_c(grid, field, "field"), whole_number(root, "root")
+        made, root = field_in_c(grid, field, "field"), whole_number(root, "root", 32)
         if grid.rank == root:
             extent = three(grid.extent, "extent", 1)
             size = grid.points(Box((0, 0, 0), extent), field.staggered).size[: grid.dimensions]
@@ -88,6 +88,6 @@ def write_png(grid, path, field, *, axis=2, at=0, component=0, low=0.0, high=0.0
         if colors not in COLORS:
             raise ValueError(f"colors is {colors!r}; it is one of {', '.join(COLORS)}")
         file, made = path_in_c(path), field_in_c(grid, field, "field")
-        numbers = (whole_number(n, name) for n, name in ((axis, "axis"), (at, "at"), (component, "component")))
+        numbers = (whole_number(n, name, bits) for n, name, bits in ((axis, "axis", 32), (at, "at", 64), (component, "component", 32)))
         shown = _c.Slice(*numbers, low, high, COLORS.index(colors))
     _c.write_png(communicates, file, byref(made), byref(shown))

@@ -7,7 +7,7 @@ import numpy
 
 from .._handles import value_of
 from . import _c
-from ._box import Box, axes, direction, radius_in_c, three
+from ._box import Box, axes, direction, radius_in_c, three, whole_number
 
 
 class Handle:
@@ -81,12 +81,17 @@ class Grid(Handle):
             dimensions = len(tuple(extent))
             options.periodic = axes(periodic, "periodic")
             if boxes is not None:
+                for i, box in enumerate(boxes):
+                    if not isinstance(box, Box):
+                        raise TypeError(f"boxes[{i}] is {box!r}; it is a Box")
                 options.boxes, options.box_count = (_c.Box * len(boxes))(*(b.c() for b in boxes)), len(boxes)
             if owners is not None:
                 if boxes is None or len(owners) != len(boxes):
                     raise ValueError("owners are as many ranks as there are boxes, which are given with them")
-                options.owners = (c_int * len(owners))(*owners)
-            options.boxes_per_rank = boxes_per_rank
+                options.owners = (c_int * len(owners))(*(whole_number(n, f"owners[{i}]", 32) for i, n in enumerate(owners)))
+            options.boxes_per_rank = whole_number(boxes_per_rank, "boxes_per_rank", 32)
+            if boxes_per_rank < 1:  # 0 is C's default
+                raise ValueError(f"boxes_per_rank is {boxes_per_rank}; it is at least 1")
             options.shortest = three(shortest, "shortest", 1)
             if within_node is not None:
                 links = numpy.ascontiguousarray(within_node, dtype=float)
@@ -114,7 +119,7 @@ class Grid(Handle):
     def box(self, number):
         """Any box, by its number, and the rank that owns it."""
         box, rank = _c.Box(), c_int()
-        _c.grid_box(self.handle, number, byref(box), byref(rank))
+        _c.grid_box(self.handle, whole_number(number, "number", 32), byref(box), byref(rank))
         return Box.of(box), rank.value
 
     def position(self, i):
@@ -140,7 +145,7 @@ class Grid(Handle):
     def neighbours(self, towards, depth=1):
         """The ranks that own ghost cells of this rank's boxes in a direction, such as (1, 0, 0)."""
         ranks, count = (c_int * self.ranks)(), c_int()
-        _c.grid_neighbours(self.handle, direction(towards), depth, self.ranks, ranks, byref(count))
+        _c.grid_neighbours(self.handle, direction(towards), whole_number(depth, "depth", 32), self.ranks, ranks, byref(count))
         return list(ranks[: count.value])
 
     def points(self, box, staggered):
@@ -158,12 +163,12 @@ class Grid(Handle):
     def deep_radius(self, stencil, every):
         """The radius of fields that are exchanged in every so many steps, of which each reads `stencil`."""
         made = type(stencil)()
-        _c.deep_radius(self.handle, radius_in_c(stencil, "stencil"), every, made.cells)
+        _c.deep_radius(self.handle, radius_in_c(stencil, "stencil"), whole_number(every, "every", 32), made.cells)
         return made
 
     def deep_valid(self, stencil, every, steps, i=None, staggered=()):
         """The cells that are right so many steps after such an exchange."""
         made = _c.Box()
-        _c.deep_valid(self.handle, self.position(i), radius_in_c(stencil, "stencil"), every, steps,
+        _c.deep_valid(self.handle, self.position(i), radius_in_c(stencil, "stencil"), whole_number(every, "every", 32), whole_number(steps, "steps", 32),
                       axes(staggered, "staggered"), byref(made))
         return Box.of(made)

@@ -43,7 +43,7 @@ class KernelExchange(ExchangeBase):
         communicates, handle = grid_in_c(grid), c_void_p()
         with _c.collective(lambda: _c.kernel_create(communicates, 1, None, None, byref(handle))):
             self.grid, self.fields = grid, list_of(fields)
-            if whole_number(sets, "sets") < 2:  # 0 is C's default
+            if whole_number(sets, "sets", 32) < 2:  # 0 is C's default
                 raise ValueError(f"sets is {sets}; it is at least 2")
             made = fields_in_c(grid, self.fields)
             options = _c.KernelOptions(three((0,) if tile is None else tile, "tile", 0), sets, bool(box_waits))
