@@ -73,6 +73,7 @@ void note_all_arrivals(exchange_state &x) {
 // What finish() waits for.
 void wait_for_messages(exchange_state &x) {
     const int receives = static_cast<int>(x.receives.size());
+    if (x.by_node) x.by_node->carry();  // others wait for it
     if (x.reversed()) {
         // Nothing is combined before all is there: finish() may fail, and be called again.
         wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
@@ -91,7 +92,12 @@ void wait_for_messages(exchange_state &x) {
         wait_for_all(receives, x.requests.data());
         note_all_arrivals(x);
     }
+    if (x.by_node)
+        x.by_node->take([&](node_exchange::part &p) {
+            if (x.timed) p.arrival_seconds += seconds_since(x.begun);
+        });
     if (!x.reversed()) wait_for_all(static_cast<int>(x.sends.size()), send_requests(x));
+    if (x.by_node) x.by_node->complete_sends();
 }
 
 error wrong_state(const char *function, const std::string &what) {
@@ -145,8 +151,10 @@ void begin_for(exchange_state &x, const char *function) {
             if (x.read_from_other[f]) read_other(x.to_read[f]), x.read_from_other[f] = false;
     }
     // Plain sends are started when all fields are ready.
-    or_failed(x,
-              [&] { start_all(x.how == transfer::plain ? x.receives.size() : x.requests.size(), x.requests.data()); });
+    or_failed(x, [&] {
+        start_all(x.how == transfer::plain ? x.receives.size() : x.requests.size(), x.requests.data());
+        if (x.by_node) x.by_node->begin();
+    });
 }
 
 }  // namespace
@@ -203,6 +211,7 @@ void exchange::ready(int field) {
             else
                 m.send(field, send_requests(x)[i]);
         }
+        if (x.by_node) x.by_node->pack(field);
         if (!x.reversed())
             for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
 
@@ -212,6 +221,7 @@ void exchange::ready(int field) {
         for (std::size_t i = 0; i < x.sends.size(); ++i)
             if (x.sends[i].typed()) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
         if (x.how == transfer::plain) start_all(x.sends.size(), send_requests(x));
+        if (x.by_node) x.by_node->send();
     });
 }
 
@@ -256,6 +266,7 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     if (x.in_messages()) x.read_from_other[which].flip();
     for (std::vector<message> *const messages : {&x.receives, &x.sends})
         for (message &m : *messages) m.swap(field);
+    if (x.by_node) x.by_node->swap(field);
     for (own_copy &c : x.own[which]) {
         std::swap(c.from.first, c.from.other);
         std::swap(c.to.first, c.to.other);
@@ -357,6 +368,8 @@ void exchange::measure(bool on) {
     x.exchanges = 0;
     x.sending_seconds = x.waiting_seconds = 0;
     x.arrival_seconds.assign(x.receives.size(), 0);
+    if (x.by_node)
+        for (node_exchange::part &p : x.by_node->parts_received()) p.arrival_seconds = 0;
 }
 
 exchange_report exchange::report() const {
@@ -369,12 +382,16 @@ exchange_report exchange::report() const {
 int exchange::boxes() const { return static_cast<int>(demand_state(state_, exchange_call, "boxes").grid->mine.size()); }
 
 int exchange::messages_sent() const {
-    return static_cast<int>(demand_state(state_, exchange_call, "messages_sent").sends.size());
+    const exchange_state &x = demand_state(state_, exchange_call, "messages_sent");
+    return static_cast<int>(x.sends.size()) + (x.by_node ? x.by_node->messages_sent() : 0);
 }
 
 std::int64_t exchange::bytes_sent() const {
     std::int64_t bytes = 0;
-    for (const message &m : demand_state(state_, exchange_call, "bytes_sent").sends) bytes += m.bytes();
+    const exchange_state &x = demand_state(state_, exchange_call, "bytes_sent");
+    for (const message &m : x.sends) bytes += m.bytes();
+    if (x.by_node)
+        for (const node_exchange::part *p : x.by_node->parts_sent()) bytes += p->cells.bytes();
     return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/format.h"
@@ -26,6 +27,14 @@ message_report report_of(const exchange_state &x, const message &m, MPI_Request 
     message_report r =
         report_of(*x.grid, m.peer(), m.by_direction(), sent, x.how == transfer::plain ? "MPI" : path_of(request));
     r.transfer = m.typed() ? transfer::datatype : x.how == transfer::plain ? transfer::plain : transfer::packed;
+    return r;
+}
+
+// `sent`: to another node. Only a carrier knows what has moved what it receives.
+message_report report_of(const grid_state &g, const node_exchange::part &p, bool sent) {
+    message_report r = report_of(g, p.cells.peer(), p.cells.by_direction(), sent,
+                                 p.request != MPI_REQUEST_NULL ? path_of(p.request) : "shared memory");
+    r.carrier = p.carrier;
     return r;
 }
 
@@ -65,6 +74,13 @@ exchange_report report_of(const exchange_state &x) {
     }
     for (std::size_t i = 0; i < x.sends.size(); ++i)
         r.sent.push_back(report_of(x, x.sends[i], x.requests[receives + i], true));
+    if (x.by_node) {
+        for (const node_exchange::part *p : x.by_node->parts_sent()) r.sent.push_back(report_of(*x.grid, *p, true));
+        for (const node_exchange::part &p : std::as_const(*x.by_node).parts_received()) {
+            r.received.push_back(report_of(*x.grid, p, false));
+            r.received.back().mean_seconds = p.arrival_seconds / n;
+        }
+    }
     for (const std::vector<own_copy> &field : x.own)
         for (const own_copy &c : field) r.own_bytes += c.from.total();
     r.mean_sending_seconds = x.sending_seconds / n;

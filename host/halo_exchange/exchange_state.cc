@@ -25,6 +25,7 @@ namespace {
 // does. `two_allocations`: some rank has a field of two.
 transfer transfer_in_use(const exchange_state &x, bool two_allocations, transfer_choice choice) {
     if (x.reversed()) return x.how;
+    if (x.to_nodes == node_messages::always) return transfer::packed;
     const bool untyped = two_allocations || x.in_messages();
     const transfer given = untyped && x.how == transfer::automatic ? transfer::packed : x.how;
     if (choice == transfer_choice::as_given) return given;
@@ -75,6 +76,29 @@ status check_storage(const exchange_state &x) {
     return {};
 }
 
+const char *name_of_node_messages(std::int64_t how) {
+    constexpr const char *names[] = {"never", "automatic", "always"};
+    return names[how];
+}
+
+status check_node_messages(exchange_state &x) {
+    if (x.to_nodes < node_messages::never || x.to_nodes > node_messages::always)
+        return failure(MPI_ERR_ARG, format("options.node_messages is {}; it is never, automatic or always (0 to 2)",
+                                           static_cast<int>(x.to_nodes)));
+    if (x.to_nodes != node_messages::always) return {};
+    if (x.reversed())
+        return failure(MPI_ERR_ARG, format("options.node_messages is always, and options.reduce is {}; a reverse "
+                                           "exchange has no node messages",
+                                           name_of_reduction(static_cast<std::int64_t>(x.reduce))));
+    if (x.in_messages())
+        return failure(MPI_ERR_ARG, "options.node_messages is always, and options.ghosts is in_messages; the memory of a node "
+                                    "message is used again");
+    if (x.how == transfer::automatic) x.how = transfer::packed;
+    if (x.how == transfer::packed) return {};
+    return failure(MPI_ERR_ARG, format("options.node_messages is always, and transfer is {}; node messages are packed",
+                                       name_of_transfer(static_cast<std::int64_t>(x.how))));
+}
+
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how < transfer::packed || x.how > transfer::automatic)
         return failure(MPI_ERR_ARG, format("transfer is {}; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
@@ -87,6 +111,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
         return failure(MPI_ERR_ARG, format("transfer is {}; a reverse exchange is packed",
                                            name_of_transfer(static_cast<std::int64_t>(x.how))));
     if (status s = check_storage(x); !s.ok()) return s;
+    if (const status bad = check_node_messages(x); !bad.ok()) return bad;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
         const status s =
@@ -120,7 +145,8 @@ std::vector<argument> arguments(const exchange_state &x) {
                               {"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
                               named("the reduction", x.reduce, name_of_reduction),
                               named("transfer", x.how, name_of_transfer),
-                              named("options.ghosts", x.ghosts, name_of_storage)};
+                              named("options.ghosts", x.ghosts, name_of_storage),
+                              named("options.node_messages", x.to_nodes, name_of_node_messages)};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         append_field(all, f, x.fields[f]);
         if (x.reversed()) all.push_back(named(format("fields[{}].type", f), x.fields[f].type(), name_of_type));
@@ -168,7 +194,6 @@ void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
     };
     for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.push_back(made(rank, its));
     for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.push_back(made(rank, its));
-    x.arrival_seconds.resize(x.receives.size());
     // The longest are sent first.
     std::vector<std::size_t> order(x.sends.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -177,7 +202,11 @@ void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
     std::vector<message> sorted;
     for (const std::size_t i : order) sorted.push_back(std::move(x.sends[i]));
     x.sends.swap(sorted);
+}
 
+void make_requests(exchange_state &x) {
+    const grid_state &g = *x.grid;
+    x.arrival_seconds.resize(x.receives.size());
     for (const message &m : x.receives) x.requests.push_back(m.request_for_receive(g.comm));
     for (const message &m : x.sends) x.requests.push_back(m.request_for_send(g.comm));
 }
@@ -228,6 +257,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     x.how = options.transfer;
     x.reduce = options.reduce;
     x.ghosts = options.ghosts;
+    x.to_nodes = options.node_messages;
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
@@ -247,6 +277,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
         x.areas = find_regions(*x.grid, reaches, pieces, x.reversed());
         make_own_copies(x, pieces);
         make_messages(x, pieces);
+        if (!x.may_go_by_node()) make_requests(x);
         if (x.reversed()) list_contributions(x, pieces);
         if (!x.in_messages()) return;
         x.read_from_other.resize(fields.size());
@@ -254,6 +285,10 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
             x.to_read.push_back(boxes_to_read(*x.grid, static_cast<int>(f), x.fields[f], pieces[f].ghosts, x.receives));
     });
     check_collectively(comm, exchange_call, s);
+    if (x.may_go_by_node()) {
+        x.by_node = make_node_exchange(comm, x.to_nodes, x.receives, x.sends);
+        check_collectively(comm, exchange_call, outcome_of([&] { make_requests(x); }));
+    }
     return made;
 }
 
@@ -264,7 +299,7 @@ bool exchange_state::free_requests() {
     if (how == transfer::plain && failed) return false;  // MPI would free active ones, which use the memory
     // It refuses those that are active, which return errors, as the grid's communicator does.
     std::erase_if(requests, [](MPI_Request &request) { return MPI_Request_free(&request) == MPI_SUCCESS; });
-    return requests.empty();
+    return (!by_node || by_node->free_requests()) && requests.empty();
 }
 
 exchange_state::~exchange_state() { free_requests(); }

@@ -19,12 +19,11 @@
 #include "host/halo/regions.h"
 #include "host/halo_exchange/ghosts.h"
 #include "host/halo_exchange/message.h"
+#include "host/halo_exchange/node_exchange.h"
 #include "host/halo_report/stopwatch.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
-
-constexpr const char *exchange_call = "mpix::halo::exchange";
 
 // A copy from cells of a rank to ghost cells of its own, or in a reverse exchange the other way.
 struct own_copy {
@@ -49,22 +48,29 @@ struct exchange_state {
     bool free_requests();
     bool reversed() const { return reduce != reduction::none; }
     bool in_messages() const { return ghosts == ghost_storage::in_messages; }
+    // The same on all ranks.
+    bool may_go_by_node() const {
+        return to_nodes != node_messages::never && !reversed() && !in_messages() &&
+               (how == transfer::packed || how == transfer::automatic);
+    }
 
     std::shared_ptr<const grid_state> grid;
     transfer how = transfer::packed;
     reduction reduce = reduction::none;
     ghost_storage ghosts = ghost_storage::in_fields;
+    node_messages to_nodes = node_messages::never;
     std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
     // Of each field, for each box of this rank, the present allocation and the other one.
     std::vector<std::vector<std::array<void *, 2>>> data;
-    std::vector<message> receives, sends;           // receives by rank
-    std::vector<MPI_Request> requests;              // of the receives, then of the sends
-    std::vector<std::vector<own_copy>> own;         // of each field
-    std::vector<std::vector<std::byte>> room;       // for these
-    std::vector<contribution> contributions;        // of a reverse exchange, in the order in which they are combined
     std::vector<std::vector<box_to_read>> to_read;  // of each field, if ghost cells stay in messages
     std::vector<bool> read_from_other;              // fields that have been swapped since the last exchange began
+    std::vector<message> receives, sends;      // receives by rank
+    std::vector<MPI_Request> requests;         // of the receives, then of the sends
+    std::unique_ptr<node_exchange> by_node;    // of the messages that go in node messages, if any rank has some
+    std::vector<std::vector<own_copy>> own;    // of each field
+    std::vector<std::vector<std::byte>> room;  // for these
+    std::vector<contribution> contributions;   // of a reverse exchange, in the order in which they are combined
     regions areas;
     exchange_state *kept_before = nullptr;  // see keep()
 

@@ -142,9 +142,9 @@ MPI_Request message::request_for_receive(MPI_Comm comm) const {
 
 int message::plain_count() const { return as_count(cut_.bytes * cut_.count()); }
 
-void message::pack_field(int field) const {
+void message::pack_field(int field, std::byte *packed) const {
     const profiled_range shown(range_name::halo_pack);
-    std::byte *to = packed_.get() + cut_.offset(field);
+    std::byte *to = packed + cut_.offset(field);
     for (const runs &r : parts_[field]) to += pack(r, to);
 }
 
@@ -154,10 +154,10 @@ void message::send(int field, MPI_Request request) const {
     demand(MPI_Pready_range(cut_.first[field], cut_.first[field + 1] - 1, request), "MPI_Pready_range");
 }
 
-void message::unpack() const {
+void message::unpack(const std::byte *packed) const {
     const profiled_range shown(range_name::halo_unpack);
     for (std::size_t f = 0; f < parts_.size(); ++f) {
-        const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));
+        const std::byte *from = packed + cut_.offset(static_cast<int>(f));
         for (const runs &r : parts_[f]) from += halo::unpack(from, r);
     }
 }

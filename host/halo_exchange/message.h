@@ -20,6 +20,8 @@
 
 namespace mpix::halo {
 
+constexpr const char *exchange_call = "mpix::halo::exchange";
+
 // How a message of so many bytes goes if the program leaves that to the library (transfer::automatic). Both ranks find the
 // same.
 transfer transfer_of(std::int64_t bytes);
@@ -44,10 +46,15 @@ public:
     // Made by a derived datatype: it is neither packed nor unpacked, and leaves as a whole.
     bool typed() const { return type_ != MPI_DATATYPE_NULL; }
     // Not typed: pack a field. Of transfer::packed: send it, too, by its partitions of the active request.
-    void pack_field(int field) const;
+    void pack_field(int field) const { pack_field(field, packed_.get()); }
     void send(int field, MPI_Request request) const;
     // Not typed: unpack all fields.
-    void unpack() const;
+    void unpack() const { unpack(packed_.get()); }
+    // The same in other memory, of so many bytes, after give_up_memory().
+    void pack_field(int field, std::byte *packed) const;
+    void unpack(const std::byte *packed) const;
+    std::int64_t packed_bytes() const { return cut_.bytes * cut_.count(); }
+    void give_up_memory() { packed_.reset(); }
     // Combine a part of a field, which begins so many bytes behind the message's beginning, with what is there.
     void combine(int field, std::size_t part, std::int64_t at, combine_function how) const;
     std::int64_t offset_of(int field, std::size_t part) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/halo_report/report_text.h"
 
+#include <string_view>
+
 #include "host/field/neighbours.h"
 #include "host/format.h"
 
@@ -18,6 +20,9 @@ std::string message_line(const exchange_report &r, const message_report &m, cons
     if (r.kind == exchange_kind::host && r.transfer == transfer::automatic)
         text += format(", {}", name_of_transfer(static_cast<std::int64_t>(m.transfer)));
     if (m.direct) text += ", directly where it can be";
+    if (m.carrier >= 0)
+        text += format(", in one message to {} node by rank {}", to_or_from == std::string_view("to") ? "its" : "this",
+                       m.carrier);
     if (m.predicted_seconds > 0) text += ", predicted " + microseconds(m.predicted_seconds);
     if (m.mean_seconds > 0) text += ", there after " + microseconds(m.mean_seconds);
     return text;

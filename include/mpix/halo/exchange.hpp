@@ -32,6 +32,13 @@ enum class reduction {
     max,
 };
 
+/** Whether the messages of a rank to several ranks of one other node go there as one, a node message. */
+enum class node_messages {
+    never,
+    automatic,  ///< those of up to 8 KiB that are packed, where a rank has at least two of them to a node
+    always,     ///< all messages to other nodes, however many and long; for tests, and to compare with
+};
+
 struct exchange_options {
     /** The environment variable MPIX_HALO_TRANSFER takes its place, where the fields can be exchanged so. */
     halo::transfer transfer = halo::transfer::automatic;
@@ -48,6 +55,18 @@ struct exchange_options {
      * All ranks give the same.
      */
     ghost_storage ghosts = ghost_storage::in_fields;
+    /**
+     * Other than never: one rank of the other node, the carrier, receives a node message into memory that its node shares, and
+     * each rank there takes out what it is to have. It leaves when all fields are ready. Then all ranks of the grid start and
+     * finish each exchange, also those that have no cells; and finish() waits for finish() of the carriers of this node. So ranks
+     * that have several exchanges finish them in the same order, and no rank waits, between start() and finish(), for
+     * what another one does after its finish().
+     *
+     * always needs transfer::packed or automatic, which it makes packed (MPIX_HALO_TRANSFER does not count), no reduction, and ghost
+     * cells in the fields.
+     * Where a node's ranks cannot share memory, automatic sends all messages by themselves, and always is an error.
+     */
+    halo::node_messages node_messages = halo::node_messages::never;
 };
 
 /** Ghost cells that lie together in a message, or in another box of this rank; see exchange::ghost_pieces(). */
@@ -78,7 +97,8 @@ public:
      * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
      * components, interleaving, staggering and radii; addresses, padding and gaps may differ.
      *
-     * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address, or no host
+     * Errors: MPI_ERR_ARG (a radius, layout or option, or ranks that disagree), MPI_ERR_NO_MEM (node_messages::always, and no
+     * memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or no host
      * memory), MPI_ERR_COUNT (too many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic
      * type); and what the MPI calls give.
      */
@@ -180,6 +200,7 @@ public:
     const std::vector<ghost_piece> &ghost_pieces(int field, int i) const;
 
     /** Messages that this rank sends in each exchange, and their bytes. */
+    /** Messages that this rank sends in each exchange, a node message being one, and their bytes. */
     int messages_sent() const;
     std::int64_t bytes_sent() const;
     /** Time the exchanges from now on, for report(), or no longer; with each call and each received message a look at the

@@ -27,6 +27,9 @@ struct message_report {
     std::string path;
     /** Of a message of an exchange; never automatic. */
     halo::transfer transfer = halo::transfer::packed;
+    /** Of a message that goes to its node together with others (exchange_options::node_messages): the rank that receives them all,
+        its carrier; otherwise -1. Only the sender and the carrier know the path; to others it is "shared memory". */
+    int carrier = -1;
     /** Of a message that a stream_exchange sends: whether its kernels may store parts of it directly into the receiver's ghost
         cells (stream_exchange_options::direct). The others, and all if the receiver comes late, are packed. */
     bool direct = false;
