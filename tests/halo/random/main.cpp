@@ -5,7 +5,7 @@
 // After a reverse exchange: cells with what a serial program makes of them and of all ranks' ghost cells. After an
 // exchange whose ghost cells stay in the messages: these, as the accessors read them, and the fields, which keep theirs.
 //
-//   random [--seed N] [--programs N | --seconds N]
+//   random [--seed N] [--programs N | --seconds N] [--node-messages automatic|always]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +22,10 @@ int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         if (std::strcmp(argv[i], "--seed") == 0) first = static_cast<unsigned>(std::strtoull(argv[i + 1], nullptr, 10));
         if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
+        if (std::strcmp(argv[i], "--node-messages") == 0)
+            random_halo::to_nodes = std::strcmp(argv[i + 1], "always") == 0
+                                        ? random_halo::halo::node_messages::always
+                                        : random_halo::halo::node_messages::automatic;
         if (std::strcmp(argv[i], "--programs") == 0) programs = static_cast<unsigned>(std::atoi(argv[i + 1]));
     }
     // Until the time of rank 0 is over, if a time is given.

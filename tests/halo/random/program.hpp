@@ -59,6 +59,11 @@ struct test_field {
     }
 };
 
+// Of all programs: how their exchanges go to other nodes. Other than never: ranks are late at times, too.
+inline halo::node_messages to_nodes = halo::node_messages::never;
+// Called for each program, if it is there.
+inline void (*before_program)(unsigned seed) = nullptr;
+
 class program {
 public:
     explicit program(unsigned seed);
@@ -75,6 +80,9 @@ private:
     // By start() and finish(), or by the field, or by a thread for each field.
     void exchange(halo::exchange &x, std::size_t fields);
     void start(halo::exchange &x, std::size_t fields);
+
+    // Some ranks come late, if exchanges have node messages.
+    void be_late();
 
     // How it is generated: generate.cpp.
     std::vector<box> random_boxes(int n);
@@ -186,7 +194,7 @@ private:
     int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(shared_); }
     int pick_own(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(own_); }
 
-    std::mt19937 shared_, own_;
+    std::mt19937 shared_, own_, late_;
     int rank_ = 0, ranks_ = 1, node_ranks_ = 1, dimensions_ = 3;
     index3 extent_{1, 1, 1};
     halo::grid_options options_;

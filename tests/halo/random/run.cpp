@@ -2,6 +2,7 @@
 //
 // What a random program does: exchanges of all fields or of some, by the calls in turn.
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "tests/halo/random/program.hpp"
@@ -9,6 +10,7 @@
 namespace random_halo {
 
 program::program(unsigned seed) : shared_(seed) {
+    if (before_program != nullptr) before_program(seed);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     MPI_Comm node = MPI_COMM_NULL;
@@ -16,6 +18,7 @@ program::program(unsigned seed) : shared_(seed) {
     MPI_Comm_size(node, &node_ranks_);
     MPI_Comm_free(&node);
     own_.seed(seed * 64 + static_cast<unsigned>(rank_));
+    late_.seed(seed * 64 + static_cast<unsigned>(rank_) + 32);
 }
 
 int program::run() {
@@ -57,7 +60,9 @@ int program::run() {
         for (const int f : set)
             if (fields_[static_cast<std::size_t>(f)].two_allocations && transfer == halo::transfer::datatype)
                 transfer = halo::transfer::packed;
-        exchanges.emplace_back(g, described, halo::exchange_options{transfer});
+        if (to_nodes == halo::node_messages::always && transfer != halo::transfer::automatic)
+            transfer = halo::transfer::packed;
+        exchanges.emplace_back(g, described, halo::exchange_options{.transfer = transfer, .node_messages = to_nodes});
     }
     if (pick(0, 3) == 0) {  // freed without a start
         exchanges.erase(exchanges.begin());
@@ -75,8 +80,11 @@ int program::run() {
         } else {  // two at once
             halo::exchange &a = exchanges[exchanges.size() - 2], &b = exchanges.back();
             a.start();
+            be_late();
             b.start();
+            be_late();
             b.finish();
+            be_late();
             a.finish();
         }
         for (test_field &f : fields_) wrong += check(f, epoch) + check_gather(g, f, epoch);
@@ -104,8 +112,14 @@ void program::fill(std::uint64_t epoch) {
     }
 }
 
+void program::be_late() {
+    if (to_nodes != halo::node_messages::never && late_() % 4 == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(late_() % 2000));
+}
+
 void program::exchange(halo::exchange &x, std::size_t fields) {
     start(x, fields);
+    be_late();
     x.finish();
 }
 
