@@ -260,6 +260,24 @@ void late_reader() {
     }
 }
 
+// Rank 3 starts when the carrier of what it sends has given up waiting for it.
+void late_sender() {
+    const halo::grid g(MPI_COMM_WORLD, {8, 8, 6}, {.periodic = {true, true, true}});
+    array u(g, radius::all(1));
+    halo::exchange x(g, {u}, {.node_messages = node_messages::automatic});
+    for (int epoch = 1; epoch <= 2; ++epoch) {
+        fill(g, u, 0, epoch);
+        if (rank == 3) MPI_Barrier(MPI_COMM_WORLD);
+        x.start();
+        if (rank == 1)
+            refused("finish", MPI_ERR_PENDING, "mpix::halo::exchange::finish: no completion after *",
+                    [&] { x.finish(); });
+        if (rank != 3) MPI_Barrier(MPI_COMM_WORLD);
+        x.finish();
+        expect(is_right(g, u, 0, epoch), "late sender: wrong in epoch " + std::to_string(epoch));
+    }
+}
+
 // Rank 1 finishes when rank 0 has given up waiting for it.
 void late_carrier() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8, 6}, {.periodic = {true, true, true}});
@@ -287,6 +305,7 @@ int main(int argc, char **argv) {
     halo::played_node = by_halves;
     if (argc > 1 && std::strcmp(argv[1], "stall") == 0) {
         late_carrier();
+        late_sender();
         late_reader();
     } else {
         many_exchanges(node_messages::automatic);
