@@ -91,8 +91,9 @@ status check_node_messages(exchange_state &x) {
                                            "exchange has no node messages",
                                            name_of_reduction(static_cast<std::int64_t>(x.reduce))));
     if (x.in_messages())
-        return failure(MPI_ERR_ARG, "options.node_messages is always, and options.ghosts is in_messages; the memory of a node "
-                                    "message is used again");
+        return failure(MPI_ERR_ARG,
+                       "options.node_messages is always, and options.ghosts is in_messages; the memory of a node "
+                       "message is used again");
     if (x.how == transfer::automatic) x.how = transfer::packed;
     if (x.how == transfer::packed) return {};
     return failure(MPI_ERR_ARG, format("options.node_messages is always, and transfer is {}; node messages are packed",

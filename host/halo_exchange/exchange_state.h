@@ -65,12 +65,12 @@ struct exchange_state {
     std::vector<std::vector<std::array<void *, 2>>> data;
     std::vector<std::vector<box_to_read>> to_read;  // of each field, if ghost cells stay in messages
     std::vector<bool> read_from_other;              // fields that have been swapped since the last exchange began
-    std::vector<message> receives, sends;      // receives by rank
-    std::vector<MPI_Request> requests;         // of the receives, then of the sends
-    std::unique_ptr<node_exchange> by_node;    // of the messages that go in node messages, if any rank has some
-    std::vector<std::vector<own_copy>> own;    // of each field
-    std::vector<std::vector<std::byte>> room;  // for these
-    std::vector<contribution> contributions;   // of a reverse exchange, in the order in which they are combined
+    std::vector<message> receives, sends;           // receives by rank
+    std::vector<MPI_Request> requests;              // of the receives, then of the sends
+    std::unique_ptr<node_exchange> by_node;         // of the messages that go in node messages, if any rank has some
+    std::vector<std::vector<own_copy>> own;         // of each field
+    std::vector<std::vector<std::byte>> room;       // for these
+    std::vector<contribution> contributions;        // of a reverse exchange, in the order in which they are combined
     regions areas;
     exchange_state *kept_before = nullptr;  // see keep()
 
