@@ -207,6 +207,9 @@ void refusals() {
        "options.node_messages is always, and transfer is plain; node messages are packed");
     no({.reduce = halo::reduction::sum, .node_messages = node_messages::always},
        "options.node_messages is always, and options.reduce is sum; a reverse exchange has no node messages");
+    no({.ghosts = halo::ghost_storage::in_messages, .node_messages = node_messages::always},
+       "options.node_messages is always, and options.ghosts is in_messages; the memory of a node message is used "
+       "again");
     refused(
         "differs", MPI_ERR_ARG,
         "mpix::halo::exchange, rank 1: options.node_messages is automatic here, and never on rank 0; all ranks give "
