@@ -139,24 +139,29 @@ MPIX_BOUNDARY("MPIX_Halo_gather", of_comm(errors_of(grid)))
 MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
                                           MPIX_Halo_exchange *exchange) try {
     MPIX_CHECK_THREAD("MPIX_Halo_exchange_create", of_comm(errors_of(grid)));
-    return answer("MPIX_Halo_exchange_create", errors_of(grid), [&] {
-        const bool in_messages = transfer >= 0 && (transfer & MPIX_HALO_IN_MESSAGES) != 0;
-        exchange_options options;
-        options.transfer = static_cast<halo::transfer>(in_messages ? transfer & ~MPIX_HALO_IN_MESSAGES : transfer);
-        if (in_messages) options.ghosts = ghost_storage::in_messages;
-        create(grid, count, fields, options, {}, exchange);
-    });
+    return answer("MPIX_Halo_exchange_create", errors_of(grid),
+                  [&] {
+                      const bool in_messages = transfer >= 0 && (transfer & MPIX_HALO_IN_MESSAGES) != 0;
+                      exchange_options options;
+                      options.transfer =
+                          static_cast<halo::transfer>(in_messages ? transfer & ~MPIX_HALO_IN_MESSAGES : transfer);
+                      if (in_messages) options.ghosts = ghost_storage::in_messages;
+                      create(grid, count, fields, options, {}, exchange);
+                  },
+                  {{"options.ghosts", "the storage of ghost cells (MPIX_HALO_IN_MESSAGES)"}});
 }
 MPIX_BOUNDARY("MPIX_Halo_exchange_create", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_reverse_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], MPI_Op op,
                                          MPIX_Halo_exchange *exchange) try {
     MPIX_CHECK_THREAD("MPIX_Halo_reverse_create", of_comm(errors_of(grid)));
-    return answer("MPIX_Halo_reverse_create", errors_of(grid), [&] {
-        exchange_options options;
-        const status bad = halo::convert(op, options.reduce);
-        create(grid, count, fields, options, bad, exchange);
-    });
+    return answer("MPIX_Halo_reverse_create", errors_of(grid),
+                  [&] {
+                      exchange_options options;
+                      const status bad = halo::convert(op, options.reduce);
+                      create(grid, count, fields, options, bad, exchange);
+                  },
+                  {{"options.reduce", "op"}, {"the reduction", "op"}});
 }
 MPIX_BOUNDARY("MPIX_Halo_reverse_create", of_comm(errors_of(grid)))
 

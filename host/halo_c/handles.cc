@@ -30,6 +30,13 @@ void demand_argument(const void *argument, const char *name) {
 
 // "mpix::halo::exchange, rank 1: ..." and "mpix::halo::exchange::ready: ...", of which the C function's name takes the
 // place.
+std::string with_names(std::string sentence, argument_names names) {
+    for (const auto &[in_cpp, in_c] : names)
+        for (std::size_t at = 0; (at = sentence.find(in_cpp, at)) != std::string::npos; at += in_c.size())
+            sentence.replace(at, in_cpp.size(), in_c);
+    return sentence;
+}
+
 std::string sentence_in_c(const std::string &sentence) {
     constexpr std::string_view ours = "mpix::halo::";
     if (!sentence.starts_with(ours)) return sentence;

@@ -7,8 +7,11 @@
 #include <mpi.h>
 
 #include <array>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <mpix/halo.h>
 #include <mpix/halo.hpp>
@@ -61,9 +64,13 @@ Handle &demand_handle(Handle *handle, const char *name) {
 // An error's sentence without the name of the C++ function.
 std::string sentence_in_c(const std::string &sentence);
 
+// Names of C++ arguments in sentences, each with that of the C function's argument in its place.
+using argument_names = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+std::string with_names(std::string sentence, argument_names names);
+
 // What the C function `call` returns that does `work`.
 template <class Work>
-int answer(const char *call, MPI_Comm errors, Work work) {
+int answer(const char *call, MPI_Comm errors, Work work, argument_names names = {}) {
     int error_class = MPI_SUCCESS;
     std::string sentence;
     try {
@@ -71,7 +78,7 @@ int answer(const char *call, MPI_Comm errors, Work work) {
         return MPI_SUCCESS;
     } catch (const error &e) {
         error_class = e.error_class();
-        sentence = sentence_in_c(e.what());
+        sentence = with_names(sentence_in_c(e.what()), names);
     }
     return raise(errors, call, error_class, sentence);
 }
