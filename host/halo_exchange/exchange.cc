@@ -24,11 +24,6 @@ namespace {
 
 MPI_Request *send_requests(exchange_state &x) { return x.requests.data() + x.receives.size(); }
 
-// Throws, if `call` of finish() has failed. `error_class`: of the request that has.
-void demand_completion(int code, int error_class, const char *call) {
-    if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", exchange_call, text_of(code, call)));
-}
-
 void wait_for_all(int count, MPI_Request *requests) {
     if (count == 0) return;
     int error_class = MPI_SUCCESS;

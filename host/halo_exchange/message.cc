@@ -9,6 +9,7 @@
 
 #include <mpix/mpix.h>
 
+#include "host/format.h"
 #include "host/halo/collective.h"
 
 namespace mpix::halo {
@@ -68,6 +69,10 @@ const runs &first_of(const std::vector<std::vector<runs>> &parts) {
 }
 
 }  // namespace
+
+void demand_completion(int code, int error_class, const char *call) {
+    if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", exchange_call, text_of(code, call)));
+}
 
 transfer transfer_of(std::int64_t bytes) {
     // A derived datatype saves a copy at each end, and costs more for each run of cells. Its counts are of type int.

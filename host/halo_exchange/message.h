@@ -22,6 +22,9 @@ namespace mpix::halo {
 
 constexpr const char *exchange_call = "mpix::halo::exchange";
 
+// Throws, if `call` of finish() has failed. `error_class`: of the request that has.
+void demand_completion(int code, int error_class, const char *call);
+
 // How a message of so many bytes goes if the program leaves that to the library (transfer::automatic). Both ranks find the
 // same.
 transfer transfer_of(std::int64_t bytes);

@@ -29,11 +29,6 @@ void start_all(std::vector<MPI_Request> &requests) {
     if (!requests.empty()) demand(MPI_Startall(static_cast<int>(requests.size()), requests.data()), "MPI_Startall");
 }
 
-// Throws, if `call` of finish() has failed.
-void demand_completion(int code, int error_class, const char *call) {
-    if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", exchange_call, text_of(code, call)));
-}
-
 // Moves the message with this peer out of a list. `packed`: as long as it is at the other end.
 message take_out(std::vector<message> &messages, int peer, std::int64_t packed) {
     std::vector<message> rest;  // a message can be constructed from another one, not assigned to
