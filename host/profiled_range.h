@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ranges that profilers show on their time line, by NVTX: calls that take time. Where mpix is built without CUDA's toolkit,
-// or no tool listens, each costs a look at a variable.
+// Ranges that profilers show on their time line, by NVTX: calls that take time. Where mpix is built without CUDA's
+// toolkit, or no tool listens, each costs a look at a variable.
 #ifndef MPIX_HOST_PROFILED_RANGE_H
 #define MPIX_HOST_PROFILED_RANGE_H
 
@@ -36,8 +36,8 @@ enum class range_name : unsigned {
 extern bool ranges_are_shown;
 void open_ranges();
 
-// From its construction to its destruction, in one thread. Of partitioned calls and halo exchanges only: the library's other
-// calls are the MPI library's to show.
+// From its construction to its destruction, in one thread. Of partitioned calls and halo exchanges only: the library's
+// other calls are the MPI library's to show.
 class profiled_range {
 public:
     explicit profiled_range(range_name name) : shown_(ranges_are_shown) {

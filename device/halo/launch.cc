@@ -48,7 +48,8 @@ launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchan
     const int blocks = blocks_of(call, o, call == halo::stream_call::run ? multiprocessors_of(device) : 0);
     const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
     if (error == cudaSuccess) return {};
-    // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has failed.
+    // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has
+    // failed.
     const bool is_of_stream = error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed ||
                               error == cudaErrorStreamCaptureImplicit || error == cudaErrorStreamCaptureUnsupported ||
                               error == cudaErrorStreamCaptureInvalidated;

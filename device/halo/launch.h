@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Enqueues the kernels by which the library itself runs a halo exchange, in the order of a stream. For the host; needs no CUDA
-// header.
+// Enqueues the kernels by which the library itself runs a halo exchange, in the order of a stream. For the host; needs
+// no CUDA header.
 #ifndef MPIX_DEVICE_HALO_LAUNCH_H
 #define MPIX_DEVICE_HALO_LAUNCH_H
 
@@ -20,8 +20,8 @@ enum class stream_call { start, finish, run, drain_sends, drain_receives };
 
 namespace mpix::gpu {
 
-// The result of a launch. `problem`: one sentence for the user; empty for success. `is_of_stream`: CUDA refused the stream, so
-// nothing was enqueued, and another stream may do.
+// The result of a launch. `problem`: one sentence for the user; empty for success. `is_of_stream`: CUDA refused the
+// stream, so nothing was enqueued, and another stream may do.
 struct launch_result {
     std::string problem;
     bool is_of_stream = false;
@@ -31,8 +31,9 @@ struct launch_result {
 // Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream);
-// Whether run is one kernel. Each of its blocks waits for neighbours, so they are only as many as the device surely has room for
-// at the same time, beside as many others: one for each multiprocessor. Two kernels with more blocks copy more at a time.
+// Whether run is one kernel. Each of its blocks waits for neighbours, so they are only as many as the device surely has
+// room for at the same time, beside as many others: one for each multiprocessor. Two kernels with more blocks copy more
+// at a time.
 bool fits_one_kernel(const halo::stream_exchange_args &o, int device);
 // Waits for all work on the device. One sentence for the user, empty for success.
 std::string finish_device(int device);

@@ -10,8 +10,8 @@
 
 namespace mpix::halo {
 
-// How a parcel is stored directly into a neighbour's ghost cells, whose memory this GPU maps. While the neighbour may still read
-// these, it goes in its message instead.
+// How a parcel is stored directly into a neighbour's ghost cells, whose memory this GPU maps. While the neighbour may
+// still read these, it goes in its message instead.
 struct direct_send {
     detail::device_copies copies;  // from own cells to those ghost cells; none: it always goes in its message
     std::int32_t message;
@@ -28,7 +28,8 @@ struct direct_stores {
     // Of each parcel of a message that is received, its direct_number; null: none comes directly.
     const std::uint64_t *received_directly = nullptr;
 };
-// The word by which a rank says that the ghost cells of an exchange may be written. Its lowest bit says in which allocation.
+// The word by which a rank says that the ghost cells of an exchange may be written. Its lowest bit says in which
+// allocation.
 MPIX_FN std::uint64_t clear_to_store(std::uint64_t exchange, std::int32_t phase) {
     return exchange << 1 | static_cast<std::uint64_t>(phase);
 }
@@ -37,8 +38,8 @@ MPIX_FN std::uint64_t clear_to_store(std::uint64_t exchange, std::int32_t phase)
 struct stream_exchange_args {
     device_exchange x;
     std::int32_t phase;  // which allocation of each field, 0 or 1
-    // In memory of the device: the step of the exchange that is started next, or under way; the groups of the present finish that
-    // have ended; and how many parcels have come directly.
+    // In memory of the device: the step of the exchange that is started next, or under way; the groups of the present
+    // finish that have ended; and how many parcels have come directly.
     std::uint64_t *words;
     std::int32_t own_end;  // the parcels of own cells end here, and those of messages begin
     direct_stores direct;
@@ -48,8 +49,8 @@ struct stream_exchange_args {
 // The parcels that are sent come first, 0 to sends_end() - 1, then those of own cells, then those of messages.
 MPIX_FN int sends_end(const device_exchange &x) { return x.received_begin_; }
 
-// The most blocks that send, copy or receive: two for each of the 132 multiprocessors of an H100. More would only take turns.
-// finish and run have one more, which begins the next exchange of the set.
+// The most blocks that send, copy or receive: two for each of the 132 multiprocessors of an H100. More would only take
+// turns. finish and run have one more, which begins the next exchange of the set.
 inline constexpr int most_parcel_blocks = 264;
 
 }  // namespace mpix::halo

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What kernels do of a halo exchange in the order of a stream. Groups of threads share out what a rank sends, and what it
-// receives, parcel by parcel. On a GPU each function is a kernel of its own; the host's thread calls them one after the other, as
-// a single group.
+// What kernels do of a halo exchange in the order of a stream. Groups of threads share out what a rank sends, and what
+// it receives, parcel by parcel. On a GPU each function is a kernel of its own; the host's thread calls them one after
+// the other, as a single group.
 //
 // The kernels find the step of their exchange in memory, so a graph of them may run any number of times.
 #ifndef MPIX_DEVICE_HALO_STREAM_EXCHANGE_CUH
@@ -19,16 +19,16 @@ MPIX_FN std::int64_t next_step(const stream_exchange_args &o) {
     return static_cast<std::int64_t>(mpix::detail::load_relaxed(o.words + stream_exchange_args::next_at));
 }
 
-// The exchange as <mpix/halo.cuh> sees it, with phase_ such that allocation_(step) is o.phase: swap() decides here, not the step's
-// number.
+// The exchange as <mpix/halo.cuh> sees it, with phase_ such that allocation_(step) is o.phase: swap() decides here, not
+// the step's number.
 MPIX_FN device_exchange in_phase(const stream_exchange_args &o, std::int64_t step) {
     device_exchange x = o.x;
     x.phase_ = static_cast<std::int32_t>((o.phase + step) & 1);
     return x;
 }
 
-// What follows is for an exchange of which no call had failed when the kernel began. It has begun: a finish before it in the stream
-// has seen to that, or the host. Errors are kept with the exchange, for the host.
+// What follows is for an exchange of which no call had failed when the kernel began. It has begun: a finish before it
+// in the stream has seen to that, or the host. Errors are kept with the exchange, for the host.
 
 // Fills the ghost cells of a parcel that is there. Nobody else does.
 template <class Group>
@@ -37,8 +37,9 @@ MPIX_FN void fill_parcel(const Group &group, const device_exchange &x, int parce
                           [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
 }
 
-// Tells the neighbours that send to this rank that the ghost cells of this exchange may be written: kernels that read them came
-// before in the stream. No neighbour can miss the word: the next one is written after finish() has received from all.
+// Tells the neighbours that send to this rank that the ghost cells of this exchange may be written: kernels that read
+// them came before in the stream. No neighbour can miss the word: the next one is written after finish() has received
+// from all.
 template <class Group>
 MPIX_FN void send_clear_to_store(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                                  std::int64_t step) {
@@ -50,8 +51,8 @@ MPIX_FN void send_clear_to_store(const Group &group, const stream_exchange_args 
 }
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Whether a receiver's ghost cells may be written, and are in the allocation that is used here, too. Looks several times: packing
-// costs the receiver a copy.
+// Whether a receiver's ghost cells may be written, and are in the allocation that is used here, too. Looks several
+// times: packing costs the receiver a copy.
 template <class Group>
 MPIX_FN bool has_clear_to_store(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                                 int message, std::int64_t step, int looks) {
@@ -100,8 +101,8 @@ MPIX_FN int send_parcel(const Group &group, [[maybe_unused]] const stream_exchan
 
 // Sends, and copies own cells to own ghost cells.
 //
-// The groups have these parcels in turn. A group that has both kinds has several: then every other group copies first, and so
-// memory is busy while links are.
+// The groups have these parcels in turn. A group that has both kinds has several: then every other group copies first,
+// and so memory is busy while links are.
 template <class Group>
 MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                             std::int64_t step, int index, int groups) {
@@ -143,12 +144,12 @@ MPIX_FN void receive_in_order(const Group &group, const stream_exchange_args &o,
     }
 }
 
-// Group 0 ends the exchange before this one, and begins the next exchange of its set. It may, because the finish before has waited
-// for all of that exchange. The other groups wait for this exchange and unpack it.
+// Group 0 ends the exchange before this one, and begins the next exchange of its set. It may, because the finish before
+// has waited for all of that exchange. The other groups wait for this exchange and unpack it.
 //
-// With three sets a neighbour that also sends to this rank finds clear-to-send at once, however long other work in the streams
-// takes. It starts the exchange that is begun here two starts later. Before that it has finished an exchange that this rank starts
-// after this finish.
+// With three sets a neighbour that also sends to this rank finds clear-to-send at once, however long other work in the
+// streams takes. It starts the exchange that is begun here two starts later. Before that it has finished an exchange
+// that this rank starts after this finish.
 template <class Group>
 MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                              std::int64_t step, int index, int groups) {
@@ -171,15 +172,16 @@ template <class Group>
 MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std::int64_t step, int groups) {
     group.sync();  // all members have read the step
     if (group.thread_rank() != 0) return;
-    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others' additions.
+    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others'
+    // additions.
     const auto all = static_cast<std::uint64_t>(groups);
     if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
     mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
     mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
-// Calls move(parcel, its request) for the group's share of all that is sent, or of all that is received, in the exchanges that have
-// begun and that nobody has started. Ends early after a failure, which is kept for the host.
+// Calls move(parcel, its request) for the group's share of all that is sent, or of all that is received, in the
+// exchanges that have begun and that nobody has started. Ends early after a failure, which is kept for the host.
 template <class Group, class Move>
 MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups,
                           bool are_sent, const Move &move) {
@@ -202,9 +204,9 @@ MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int
     }
 }
 
-// Both together end the exchanges that have begun, and that nobody has started: the first sends whatever the messages hold, and
-// the second waits for the same from the neighbours. Nothing of the fields is read or written. All groups send before any waits:
-// a group that does not run yet may be the one for which a neighbour waits.
+// Both together end the exchanges that have begun, and that nobody has started: the first sends whatever the messages
+// hold, and the second waits for the same from the neighbours. Nothing of the fields is read or written. All groups
+// send before any waits: a group that does not run yet may be the one for which a neighbour waits.
 template <class Group>
 MPIX_FN void drain_sends_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index,
                                   int groups) {

@@ -36,8 +36,8 @@ std::int64_t unpack(const std::byte *from, const runs &to);
 std::int64_t combine(const std::byte *from, const runs &to, combine_function how);
 // Whether some byte is in both. May say so of those that only lie between each other, unless their distances agree.
 bool overlap(const runs &a, const runs &b);
-// Positions of two of them that overlap, if there are any; the lesser one first. Only those that lie between each other are
-// compared.
+// Positions of two of them that overlap, if there are any; the lesser one first. Only those that lie between each other
+// are compared.
 std::optional<std::pair<std::size_t, std::size_t>> overlapping_pair(std::span<const runs> all);
 // The memory of a field for the box at this position of the rank's; and what comes before the name of its members.
 allocation allocation_of(const field &f, std::size_t i);

@@ -18,11 +18,12 @@ struct partitions {
     std::int64_t offset(int field) const { return bytes * first[field]; }
 };
 
-// What one partition more is worth, in bytes of padding: on the host it costs a flag; in kernels a call of a group (an estimate).
+// What one partition more is worth, in bytes of padding: on the host it costs a flag; in kernels a call of a group (an
+// estimate).
 inline constexpr std::int64_t host_partition_cost = 64, kernel_partition_cost = 32 << 10;
 
-// For fields of that many bytes each, in this message; at least one has some. As few partitions, and as little padding, as
-// possible. Each begins at a multiple of `alignment`.
+// For fields of that many bytes each, in this message; at least one has some. As few partitions, and as little padding,
+// as possible. Each begins at a multiple of `alignment`.
 partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::int64_t partition_cost,
                              std::int64_t alignment = 1);
 

@@ -82,8 +82,8 @@ struct exchange_state {
     bool first_is_over = false;
     bool timed = false;
     std::int64_t exchanges = 0;  // finished, since measure()
-    // If it is timed: when the present exchange began; and of all exchanges together, the seconds in calls that send, in
-    // finish(), and until each message was found.
+    // If it is timed: when the present exchange began; and of all exchanges together, the seconds in calls that send,
+    // in finish(), and until each message was found.
     exchange_clock::time_point begun;
     double sending_seconds = 0, waiting_seconds = 0;
     std::vector<double> arrival_seconds;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What of an exchange goes by node messages: what this rank sends, what it receives as a carrier for the ranks of its node, and
-// what it takes out of what carriers have received.
+// What of an exchange goes by node messages: what this rank sends, what it receives as a carrier for the ranks of its
+// node, and what it takes out of what carriers have received.
 //
-// A rank waits only for starts of other ranks, for what carriers have received, and for what ranks of its node have taken out two
-// exchanges before. finish() carries first, and takes afterwards; so with all ranks finishing their exchanges in one order, none
-// waits for another in a circle.
+// A rank waits only for starts of other ranks, for what carriers have received, and for what ranks of its node have
+// taken out two exchanges before. finish() carries first, and takes afterwards; so with all ranks finishing their
+// exchanges in one order, none waits for another in a circle.
 #ifndef MPIX_HOST_HALO_EXCHANGE_NODE_EXCHANGE_H
 #define MPIX_HOST_HALO_EXCHANGE_NODE_EXCHANGE_H
 
@@ -111,8 +111,9 @@ private:
     std::uint64_t epoch_ = 0;  // exchanges begun
 };
 
-// Collective over the grid's ranks, before the messages' requests are made; those that go with others are taken out of the lists.
-// Null on all ranks if none has a node message, or, with node_messages::automatic, if some node has no memory to share.
+// Collective over the grid's ranks, before the messages' requests are made; those that go with others are taken out of
+// the lists. Null on all ranks if none has a node message, or, with node_messages::automatic, if some node has no
+// memory to share.
 std::unique_ptr<node_exchange> make_node_exchange(MPI_Comm comm, node_messages how, std::vector<message> &receives,
                                                   std::vector<message> &sends);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory that the ranks of a node share. Each rank unmaps it by itself, so that an exchange may be destroyed without waiting for
-// others (a window of MPI is freed collectively).
+// Memory that the ranks of a node share. Each rank unmaps it by itself, so that an exchange may be destroyed without
+// waiting for others (a window of MPI is freed collectively).
 #ifndef MPIX_HOST_HALO_EXCHANGE_NODE_MEMORY_H
 #define MPIX_HOST_HALO_EXCHANGE_NODE_MEMORY_H
 
@@ -20,8 +20,8 @@ public:
     node_memory(const node_memory &) = delete;
     node_memory &operator=(const node_memory &) = delete;
 
-    // Collective over the ranks of a node, which all ask for as many bytes, above 0. Zeroed, and begins at a page. If it fails, it
-    // may do so on some ranks only.
+    // Collective over the ranks of a node, which all ask for as many bytes, above 0. Zeroed, and begins at a page. If
+    // it fails, it may do so on some ranks only.
     status make(MPI_Comm node, std::size_t bytes);
     // To be called when all ranks of the node have returned from make().
     void all_have_it();

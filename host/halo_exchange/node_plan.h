@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which messages of an exchange go together to a node: a node message has those of one rank to the ranks of another node. One
-// of these, its carrier, receives it for them all.
+// Which messages of an exchange go together to a node: a node message has those of one rank to the ranks of another
+// node. One of these, its carrier, receives it for them all.
 #ifndef MPIX_HOST_HALO_EXCHANGE_NODE_PLAN_H
 #define MPIX_HOST_HALO_EXCHANGE_NODE_PLAN_H
 
@@ -35,8 +35,8 @@ public:
     int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)][1]; }
     const std::vector<int> &ranks_of(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
     int ranks() const { return static_cast<int>(places_.size()); }
-    // Who receives a rank's node message to another node: whoever has the same place there, so that all ranks of a node share
-    // the work.
+    // Who receives a rank's node message to another node: whoever has the same place there, so that all ranks of a node
+    // share the work.
     int carrier(int sender, int node) const;
 
 private:

@@ -28,13 +28,13 @@ using transport::wire_region;
 
 constexpr int description_tag = 2, answer_tag = 3, end_tag = 4;
 
-// Shorter runs are packed: a store of a warp to scattered addresses takes several transfers on the link. Not measured between two
-// GPUs.
+// Shorter runs are packed: a store of a warp to scattered addresses takes several transfers on the link. Not measured
+// between two GPUs.
 constexpr std::int64_t least_run_bytes = 64;
 
-// How a neighbour can map this rank's memory. Behind it in the message: two wire_regions for each allocation; for each parcel that
-// this rank receives from the neighbour, where its direct_number lies, in bytes from the words on; for each part of these parcels
-// a ghost_place.
+// How a neighbour can map this rank's memory. Behind it in the message: two wire_regions for each allocation; for each
+// parcel that this rank receives from the neighbour, where its direct_number lies, in bytes from the words on; for each
+// part of these parcels a ghost_place.
 struct description {
     wire_region words;
     std::uint64_t clear_at;    // where the receiver of this writes its clear-to-store, in bytes from the words on
@@ -102,7 +102,8 @@ std::vector<bool> on_this_node(MPI_Comm comm, const std::vector<int> &ranks) {
 
 }  // namespace
 
-// Makes the tables of a direct_neighbours: exchanges descriptions of memory with the neighbours on this node, and maps theirs.
+// Makes the tables of a direct_neighbours: exchanges descriptions of memory with the neighbours on this node, and maps
+// theirs.
 class direct_search {
 public:
     direct_search(direct_neighbours &found, const kernel_exchange_state &x, std::int32_t own_end)
@@ -155,7 +156,8 @@ private:
     std::uint64_t word_at(std::uint64_t number) const { return number * sizeof(std::uint64_t); }
     std::int32_t parcels_received_count() const { return x_.device.received_end_ - own_end_; }
 
-    // Memory for the words that neighbours write, and all allocations, as they map them. False: others cannot map the words.
+    // Memory for the words that neighbours write, and all allocations, as they map them. False: others cannot map the
+    // words.
     bool share_memory() {
         const auto count = static_cast<std::uint64_t>(x_.device.sends_ + parcels_received_count());
         const std::uint64_t size = word_at(std::max<std::uint64_t>(count, 1));

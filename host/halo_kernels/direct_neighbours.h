@@ -25,7 +25,8 @@ public:
     // leave() has been called, or no kernel of this rank or a neighbour has run.
     ~direct_neighbours() { unmap(); }
 
-    // Collective over the grid's ranks. own_end: as of stream_exchange_args. wanted: whether this rank takes part. Throws error.
+    // Collective over the grid's ranks. own_end: as of stream_exchange_args. wanted: whether this rank takes part.
+    // Throws error.
     void find(const kernel_exchange_state &x, std::int32_t own_end, bool wanted);
     // For the kernels.
     const direct_stores &stores() const { return stores_; }
@@ -33,8 +34,9 @@ public:
     const std::vector<int> &sends_directly_to() const { return sends_directly_to_; }
     // Whether a neighbour has mapped this rank's memory, or this rank a neighbour's: then neither may be freed alone.
     bool has_mapped_memory() const { return !mapped_.empty(); }
-    // Unmaps the neighbours' memory, and returns when they have unmapped this rank's: then their kernels store to it no more, and it
-    // may be freed. This rank's kernels have ended before. Throws error: MPI_ERR_PENDING after MPIX_STALL_SECONDS.
+    // Unmaps the neighbours' memory, and returns when they have unmapped this rank's: then their kernels store to it no
+    // more, and it may be freed. This rank's kernels have ended before. Throws error: MPI_ERR_PENDING after
+    // MPIX_STALL_SECONDS.
     void leave(MPI_Comm comm);
     // After a failure: no neighbour that has not begun to store does so any more. It may be storing now.
     void withdraw_clear_to_store();

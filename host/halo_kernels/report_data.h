@@ -24,8 +24,8 @@ struct report_data {
     bool first_is_over = false;
     bool timed = false;
     std::int64_t exchanges = 0;  // finished, since measure()
-    // If it is timed: when the activation began; and of all exchanges together, the seconds in start() and finish() of a stream
-    // exchange, and between those of a kernel exchange.
+    // If it is timed: when the activation began; and of all exchanges together, the seconds in start() and finish() of
+    // a stream exchange, and between those of a kernel exchange.
     exchange_clock::time_point begun;
     double sending_seconds = 0, waiting_seconds = 0, active_seconds = 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Kernel exchanges whose kernels are the library's own (device/halo). All their steps are one activation, from the constructor to
-// the destructor.
+// Kernel exchanges whose kernels are the library's own (device/halo). All their steps are one activation, from the
+// constructor to the destructor.
 #include <algorithm>
 #include <cstdint>
 #include <exception>

@@ -23,8 +23,8 @@ std::uint64_t set_places(std::byte *(&places)[2], const cells_in_memory &cells) 
     return bits;
 }
 
-// Sets the cells in the field, and the widest word that divides all runs, addresses and distances. alignment_bits: those of the
-// other side, joined by or.
+// Sets the cells in the field, and the widest word that divides all runs, addresses and distances. alignment_bits:
+// those of the other side, joined by or.
 void set_cells_and_words(device_copy &c, const cells_in_memory &cells, int claim, std::uint64_t alignment_bits) {
     const runs &r = cells.shape;
     c.claim = claim;

@@ -27,15 +27,17 @@ inline cells_in_memory in_memory(const runs &r, const std::array<void *, 2> &all
 
 // Between cells and a message, in which they begin `at` bytes behind its beginning. claim: as of device_copy.
 detail::device_copy copy_between_message(const cells_in_memory &cells, std::int64_t at, int claim);
-// Own cells to ghost cells: of this rank, or of one whose memory this GPU maps. Both have equally many runs of equal length.
+// Own cells to ghost cells: of this rank, or of one whose memory this GPU maps. Both have equally many runs of equal
+// length.
 detail::device_copy copy_between_fields(const cells_in_memory &own, const cells_in_memory &ghosts, int claim);
 
 // Sets what follows from `words` and `count`.
 void set_divisors(detail::device_copy &c);
 inline std::uint32_t words_of(const detail::device_copy &c) { return c.words * c.count[0] * c.count[1] * c.count[2]; }
 
-// Whether all threads of a group make this copy, of so many of its parcel, together. A single warp makes a small one, in one trip to
-// memory, while other warps make others. Of two copies or fewer, and of large ones, all threads together are faster.
+// Whether all threads of a group make this copy, of so many of its parcel, together. A single warp makes a small one,
+// in one trip to memory, while other warps make others. Of two copies or fewer, and of large ones, all threads together
+// are faster.
 bool is_for_group(const detail::device_copy &c, std::size_t of_copies);
 
 }  // namespace mpix::halo

@@ -10,8 +10,8 @@ namespace {
 
 using detail::device_copy;
 
-// Cuts a copy into pieces of at most so many words, across its outermost loop that has several turns: of three loops over runs,
-// and the one over the words of a run. A turn that is too long itself is cut likewise.
+// Cuts a copy into pieces of at most so many words, across its outermost loop that has several turns: of three loops
+// over runs, and the one over the words of a run. A turn that is too long itself is cut likewise.
 void cut(const device_copy &c, std::uint32_t most_words, std::vector<device_copy> &pieces) {
     const std::uint32_t all = words_of(c);
     if (all <= most_words) {

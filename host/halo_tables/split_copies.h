@@ -11,7 +11,8 @@
 
 namespace mpix::halo {
 
-// Lists of at most so many words each: one or several copies, or a piece of one. The copies are from own cells to own ghost cells.
+// Lists of at most so many words each: one or several copies, or a piece of one. The copies are from own cells to own
+// ghost cells.
 std::vector<std::vector<detail::device_copy>> split_copies(const std::vector<detail::device_copy> &copies,
                                                            std::uint32_t most_words);
 

@@ -230,8 +230,8 @@ private:
                                                             }) -
                                       t.order.begin());
     }
-    // The parcels of own cells, split anew, come before those of messages: start() copies the former, finish() waits for the latter
-    // (stream_exchange_args::own_end).
+    // The parcels of own cells, split anew, come before those of messages: start() copies the former, finish() waits
+    // for the latter (stream_exchange_args::own_end).
     void split_own_cells() {
         // For as many blocks as the kernels have, if each gets a word for each thread, or more.
         constexpr std::uint64_t least_words = 256, most_words = 4096;

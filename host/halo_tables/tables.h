@@ -60,8 +60,8 @@ struct kernel_plan {
     device_tables for_device;
 };
 
-// Who waits for ghost cells: a group for each tile; groups for any boxes as well; or the library's own groups, each for whole
-// parcels.
+// Who waits for ghost cells: a group for each tile; groups for any boxes as well; or the library's own groups, each for
+// whole parcels.
 enum class ghost_waiters { tiles, tiles_and_boxes, library };
 
 // What an exchange is planned from.

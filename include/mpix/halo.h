@@ -330,9 +330,9 @@ int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange);
     freed. */
 int MPIX_Halo_start(MPIX_Halo_exchange exchange);
 int MPIX_Halo_finish(MPIX_Halo_exchange exchange);
-/** In steps: begin an exchange, then say of each field that it is ready, as begin() and ready() of mpix::halo::exchange. `field` is its position in the list that the
-    exchange was made with, from 0; also below. Errors: MPI_ERR_ARG (no such field),
-    MPI_ERR_REQUEST. */
+/** In steps: begin an exchange, then say of each field that it is ready, as begin() and ready() of
+    mpix::halo::exchange. `field` is its position in the list that the exchange was made with, from 0; also below.
+    Errors: MPI_ERR_ARG (no such field), MPI_ERR_REQUEST. */
 int MPIX_Halo_begin(MPIX_Halo_exchange exchange);
 int MPIX_Halo_ready(int field, MPIX_Halo_exchange exchange);
 /** Whether it has begun, is not finished, and has not failed. */
@@ -362,9 +362,9 @@ typedef struct MPIX_Halo_ghost_piece {
 
 /**
  * Of an exchange with MPIX_HALO_IN_MESSAGES: where the ghost cells of a field are beside a box of the caller, in the
- * order of their directions. Values may be read from MPIX_Halo_finish until the next MPIX_Halo_begin or _start. What the
- * call gives remains the same; of a field with two allocations, ask again after each MPIX_Halo_finish. What is said of
- * ghost_pieces() of mpix::halo::exchange holds.
+ * order of their directions. Values may be read from MPIX_Halo_finish until the next MPIX_Halo_begin or _start. What
+ * the call gives remains the same; of a field with two allocations, ask again after each MPIX_Halo_finish. What is said
+ * of ghost_pieces() of mpix::halo::exchange holds.
  *
  * size   entries of `pieces`; 0 and a null pointer ask for the number only
  * count  receives the number, which may be more than `size`; then the first ones are stored
@@ -380,8 +380,8 @@ int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes);
     exchange is active). */
 int MPIX_Halo_measure(int flag, MPIX_Halo_exchange exchange);
 /** What is sent and received, by what path, and how long it takes, for people: text() of mpix::halo::exchange_report,
-    with a line for each message, cut to `size` bytes including the zero at its end. Errors: MPI_ERR_ARG (a null pointer,
-    size < 1), MPI_ERR_REQUEST (the exchange is active). */
+    with a line for each message, cut to `size` bytes including the zero at its end. Errors: MPI_ERR_ARG (a null
+    pointer, size < 1), MPI_ERR_REQUEST (the exchange is active). */
 int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size);
 /**
  * Exchange the fields by each of packed, datatype and plain, and tell how long that takes, as
@@ -398,9 +398,9 @@ int MPIX_Halo_compare_transfers(MPIX_Halo_grid grid, int count, const MPIX_Halo_
                                 double seconds[3], int *fastest);
 
 /**
- * Tell on rank 0 how far a long run is, by at most one line in a second, as mpix::halo::step_report: make the report before
- * the loop, call MPIX_Halo_step_report_done in each step, and free it behind the loop, which prints the last line.
- * MPIX_Halo_step_report_create is collective over the grid's ranks, the others are local.
+ * Tell on rank 0 how far a long run is, by at most one line in a second, as mpix::halo::step_report: make the report
+ * before the loop, call MPIX_Halo_step_report_done in each step, and free it behind the loop, which prints the last
+ * line. MPIX_Halo_step_report_create is collective over the grid's ranks, the others are local.
  *
  * steps       of the run, the same on all ranks; 0: not known. Of MPIX_Halo_step_report_done: how many more are done
  * bytes_sent  by this rank in a step, such as those of MPIX_Halo_sent; 0 on all ranks: none are told

@@ -10,9 +10,9 @@
  *     ... compute h.boundary() ...
  *
  * Words. The *domain* is a regular grid of cells in one to three dimensions. Each rank owns a *box* of it, or several.
- * *Ghost cells* lie beyond a box, in one of 26 *directions*, and hold copies of cells of other boxes, or of the same one
- * through a periodic boundary. A *field* is the user's memory for the boxes of a rank and their ghost cells. Cells are
- * counted, and boxes given, in global indices. Sizes in memory are in bytes.
+ * *Ghost cells* lie beyond a box, in one of 26 *directions*, and hold copies of cells of other boxes, or of the same
+ * one through a periodic boundary. A *field* is the user's memory for the boxes of a rank and their ghost cells. Cells
+ * are counted, and boxes given, in global indices. Sizes in memory are in bytes.
  *
  * Errors. Functions throw mpix::halo::error, which has an MPI error class and a sentence that names the argument.
  * Collective functions throw on all ranks of the communicator if they throw on one, so that none waits for another one;
@@ -24,8 +24,8 @@
  * MPI_THREAD_SERIALIZED, any thread, but one at a time, ready() included. Collective functions as MPI says: in one
  * order on each communicator.
  *
- * An exchange is for host memory. stream_exchange, in the order of a CUDA stream, and kernel_exchange, inside kernels, are for
- * GPUs, and for host memory, too.
+ * An exchange is for host memory. stream_exchange, in the order of a CUDA stream, and kernel_exchange, inside kernels,
+ * are for GPUs, and for host memory, too.
  * The interface is C++ within libmpix: the program needs the same C++ standard library.
  */
 #ifndef MPIX_HALO_HPP

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a halo exchange costs on the host: by each transfer (automatic, packed, datatype, plain), packed with ghost cells
-// that stay in the messages, and by hand (isend: MPI_Isend of a derived datatype to each neighbour). The same fields in
-// one run, by turns.
+// What a halo exchange costs on the host: by each transfer (automatic, packed, datatype, plain), packed with ghost
+// cells that stay in the messages, and by hand (isend: MPI_Isend of a derived datatype to each neighbour). The same
+// fields in one run, by turns.
 //
 //   halo [--cells N] [--rounds N] [--busy yes] [--csv FILE]
 //

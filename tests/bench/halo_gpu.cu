@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a halo exchange takes on GPUs, without computing. In a stream: by start() and finish(), and by run(). As CUDA graphs of two
-// exchanges: the same, and with all messages packed. And inside a persistent kernel, last in the same run. Beside them, two empty
-// kernels for each exchange: the least that a stream can take.
+// What a halo exchange takes on GPUs, without computing. In a stream: by start() and finish(), and by run(). As CUDA
+// graphs of two exchanges: the same, and with all messages packed. And inside a persistent kernel, last in the same
+// run. Beside them, two empty kernels for each exchange: the least that a stream can take.
 //
 //   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--csv FILE]
 //

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What node messages of a halo exchange gain between hosts: one field of n^3 doubles for each rank, 26 neighbours, radius 1,
-// periodic. Never and automatic by turns: the time of an exchange, what all ranks take of their cores, and the packets that leave
-// the host of rank 0 by one of its network devices. Ranks are to be spread evenly over at least two hosts.
+// What node messages of a halo exchange gain between hosts: one field of n^3 doubles for each rank, 26 neighbours,
+// radius 1, periodic. Never and automatic by turns: the time of an exchange, what all ranks take of their cores, and
+// the packets that leave the host of rank 0 by one of its network devices. Ranks are to be spread evenly over at least
+// two hosts.
 //
 //   halo_nodes [--cells N] [--exchanges N] [--rounds N] [--device eth0] [--csv FILE]
 #include <mpi.h>

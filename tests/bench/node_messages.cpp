@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Would a halo exchange gain if all messages from one node to another were a single one? Plain MPI, without mpix: each rank of a
-// node exchanges messages with some ranks of the other node,
+// Would a halo exchange gain if all messages from one node to another were a single one? Plain MPI, without mpix: each
+// rank of a node exchanges messages with some ranks of the other node,
 //   standard  a persistent message to each rank
 //   2-step    each rank sends one message to the rank at its own place of the other node, into shared memory, where the ranks there
 //             take out what is theirs
@@ -11,8 +11,8 @@
 //
 //   mpirun -n 2N --bind-to core node_messages [--rounds N] [--csv FILE]
 //
-// Ranks 0 to N - 1 are one "node", the others another. All run on one machine, so only what MPI sends is to go by a network:
-// for Open MPI, --mca btl tcp,self --mca pml ob1.
+// Ranks 0 to N - 1 are one "node", the others another. All run on one machine, so only what MPI sends is to go by a
+// network: for Open MPI, --mca btl tcp,self --mca pml ob1.
 #include <mpi.h>
 
 #include <algorithm>
@@ -147,7 +147,8 @@ public:
             messages_[half] = std::make_unique<message_pair>(out_.data(), room(m.here, half), mine_, m.other(m.here));
     }
     void exchange(const char *from, char *to) {
-        // Two buffers in turn: one is received into again only after all ranks have taken out what it held two exchanges ago.
+        // Two buffers in turn: one is received into again only after all ranks have taken out what it held two
+        // exchanges ago.
         const int half = static_cast<int>(++epoch_ % 2);
         std::memcpy(out_.data(), from, mine_);
         for (int i = 0; i < m_.per_node; ++i) await(memory_.flags[m_.per_node + i], epoch_ < 2 ? 0 : epoch_ - 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Node messages (exchange_options::node_messages), where ranks of this machine play those of two nodes: many exchanges without
-// anything else that would make ranks wait for each other, reports, refused options, and ranks that are late. Linked with the
-// library's own parts. On four ranks.
+// Node messages (exchange_options::node_messages), where ranks of this machine play those of two nodes: many exchanges
+// without anything else that would make ranks wait for each other, reports, refused options, and ranks that are late.
+// Linked with the library's own parts. On four ranks.
 //
 //   node_messages [stall]
 #include <mpi.h>
@@ -106,8 +106,8 @@ void many_exchanges(node_messages how) {
     }
 }
 
-// Bytes go one way only, so that nothing keeps a carrier from going ahead of the ranks that read what it has received; rank 1,
-// which has no cells, carries.
+// Bytes go one way only, so that nothing keeps a carrier from going ahead of the ranks that read what it has received;
+// rank 1, which has no cells, carries.
 struct one_way {
     one_way() : g(MPI_COMM_WORLD, {8, 8}, options()), u(g, below()) { halo::played_node = first_alone; }
     ~one_way() { halo::played_node = by_halves; }
@@ -227,7 +227,8 @@ void refusals() {
     }
 }
 
-// An exchange that is destroyed while it is active keeps its memory, and does not wait for others; another one is made after it.
+// An exchange that is destroyed while it is active keeps its memory, and does not wait for others; another one is made
+// after it.
 void abandoned() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8, 6}, {.periodic = {true, true, true}});
     array u(g, radius::all(1));

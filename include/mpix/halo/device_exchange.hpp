@@ -76,10 +76,11 @@ struct device_tile {
  * The members that end in _ are the library's. They point to memory of the device that has the fields.
  */
 struct device_exchange {
-    /** Tiles of this rank's boxes, from 0: box by box, x fastest. All exchanges of a grid with tiles of one shape number
-        them alike. */
+    /** Tiles of this rank's boxes, from 0: box by box, x fastest. All exchanges of a grid with tiles of one shape
+        number them alike. */
     MPIX_FN int tiles() const { return tiles_count_; }
-    /** How many tiles send or read ghost cells in this exchange; and the number of the i-th tile, if these come first. */
+    /** How many tiles send or read ghost cells in this exchange; and the number of the i-th tile, if these come
+        first. */
     MPIX_FN int boundary_tiles() const { return boundary_count_; }
     MPIX_FN int tile_boundary_first(int i) const { return order_[i]; }
     /** The cells of a tile, in global indices. */
@@ -89,8 +90,8 @@ struct device_exchange {
     /** Exchanges of this activation, numbered from 0. */
     MPIX_FN std::int64_t steps() const { return steps_; }
     /** The first value of the allocation that exchange `step` uses of a field, given by its position in the
-        constructor's list, for this rank's box at position i. A field of two allocations uses them in turn. T is the type
-        of the values, which is not checked. Null on a rank without cells. */
+        constructor's list, for this rank's box at position i. A field of two allocations uses them in turn. T is the
+        type of the values, which is not checked. Null on a rank without cells. */
     template <class T>
     MPIX_FN T *data(int field, std::int64_t step, int i = 0) const {
         if (tiles_count_ == 0) return nullptr;  // the tables may be where this device cannot reach them

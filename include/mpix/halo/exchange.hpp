@@ -49,21 +49,21 @@ struct exchange_options {
      */
     halo::reduction reduce = halo::reduction::none;
     /**
-     * in_messages: received messages are not unpacked, and cells that this rank owns itself are not copied. The program reads
-     * ghost cells by a ghost_reader, or by exchange::ghost_pieces(), and fields need no room for them. The program still
-     * provides cells outside of a domain that is not periodic. Needs transfer::packed, plain or automatic, which packs then.
-     * All ranks give the same.
+     * in_messages: received messages are not unpacked, and cells that this rank owns itself are not copied. The program
+     * reads ghost cells by a ghost_reader, or by exchange::ghost_pieces(), and fields need no room for them. The
+     * program still provides cells outside of a domain that is not periodic. Needs transfer::packed, plain or
+     * automatic, which packs then. All ranks give the same.
      */
     ghost_storage ghosts = ghost_storage::in_fields;
     /**
-     * Other than never: one rank of the other node, the carrier, receives a node message into memory that its node shares, and
-     * each rank there takes out what it is to have. It leaves when all fields are ready. Then all ranks of the grid start and
-     * finish each exchange, also those that have no cells; and finish() waits for finish() of the carriers of this node. So ranks
-     * that have several exchanges finish them in the same order, and no rank waits, between start() and finish(), for
-     * what another one does after its finish().
+     * Other than never: one rank of the other node, the carrier, receives a node message into memory that its node
+     * shares, and each rank there takes out what it is to have. It leaves when all fields are ready. Then all ranks of
+     * the grid start and finish each exchange, also those that have no cells; and finish() waits for finish() of the
+     * carriers of this node. So ranks that have several exchanges finish them in the same order, and no rank waits,
+     * between start() and finish(), for what another one does after its finish().
      *
-     * always needs transfer::packed or automatic, which it makes packed (MPIX_HALO_TRANSFER does not count), no reduction, and ghost
-     * cells in the fields.
+     * always needs transfer::packed or automatic, which it makes packed (MPIX_HALO_TRANSFER does not count), no
+     * reduction, and ghost cells in the fields.
      * Where a node's ranks cannot share memory, automatic sends all messages by themselves, and always is an error.
      */
     halo::node_messages node_messages = halo::node_messages::never;
@@ -97,10 +97,10 @@ public:
      * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
      * components, interleaving, staggering and radii; addresses, padding and gaps may differ.
      *
-     * Errors: MPI_ERR_ARG (a radius, layout or option, or ranks that disagree), MPI_ERR_NO_MEM (node_messages::always, and no
-     * memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or no host
-     * memory), MPI_ERR_COUNT (too many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic
-     * type); and what the MPI calls give.
+     * Errors: MPI_ERR_ARG (a radius, layout or option, or ranks that disagree), MPI_ERR_NO_MEM (node_messages::always,
+     * and no memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or no host memory), MPI_ERR_COUNT (too
+     * many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic type); and what the MPI calls
+     * give.
      */
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
     /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. The last of
@@ -126,10 +126,10 @@ public:
      */
     void start();
     /**
-     * The same in steps, for fields that are computed one after the other: begin an exchange, then say of each field that
-     * it is ready. A packed message sends the field at once; one that goes by a datatype, or plain, leaves when all
-     * fields are ready. `field` is its position in the constructor's list, from 0. Errors of ready(): MPI_ERR_ARG (no such
-     * field), MPI_ERR_REQUEST (not active, or the field is ready).
+     * The same in steps, for fields that are computed one after the other: begin an exchange, then say of each field
+     * that it is ready. A packed message sends the field at once; one that goes by a datatype, or plain, leaves when
+     * all fields are ready. `field` is its position in the constructor's list, from 0. Errors of ready(): MPI_ERR_ARG
+     * (no such field), MPI_ERR_REQUEST (not active, or the field is ready).
      */
     void begin();
     void ready(int field);
@@ -158,8 +158,8 @@ public:
      * active).
      */
     void swap(int field);  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    /** The allocation of a field (its position in the constructor's list, from 0) that is in use. Here and below, `i` is
-        the position of a box of this rank in grid::boxes(), from 0; without it the only one is meant. Errors:
+    /** The allocation of a field (its position in the constructor's list, from 0) that is in use. Here and below, `i`
+        is the position of a box of this rank in grid::boxes(), from 0; without it the only one is meant. Errors:
         MPI_ERR_ARG (no such field, no such box, or no box given and this rank has not exactly one). */
     void *data(int field) const;
     void *data(int field, int i) const;
@@ -203,8 +203,8 @@ public:
     /** Messages that this rank sends in each exchange, a node message being one, and their bytes. */
     int messages_sent() const;
     std::int64_t bytes_sent() const;
-    /** Time the exchanges from now on, for report(), or no longer; with each call and each received message a look at the
-        clock. Forgets the times before. Errors: MPI_ERR_REQUEST (it is active). */
+    /** Time the exchanges from now on, for report(), or no longer; with each call and each received message a look at
+        the clock. Forgets the times before. Errors: MPI_ERR_REQUEST (it is active). */
     void measure(bool on);
     /** What is sent and received, by what path, and how long it takes (<mpix/halo/report.hpp>). Errors: MPI_ERR_REQUEST
         (it is active). */

@@ -140,8 +140,8 @@ public:
 
 /** The bytes that a field takes for a box of this rank, from its first allocated cell to its last: what `allocated` is
     compared with. The field's memory is not used. 0 if the box is empty. `i`: the box's position in grid::boxes(), from
-    0; without it the only one. `ghosts`: as of the exchange; with in_messages the layout may be smaller than the radius.
-    Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of an exchange. */
+    0; without it the only one. `ghosts`: as of the exchange; with in_messages the layout may be smaller than the
+    radius. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of an exchange. */
 MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f, ghost_storage ghosts = ghost_storage::in_fields);
 MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f, int i,
                                       ghost_storage ghosts = ghost_storage::in_fields);

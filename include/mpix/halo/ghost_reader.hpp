@@ -44,17 +44,18 @@ inline bool contains(const box &b, std::int64_t x, std::int64_t y, std::int64_t 
 }  // namespace detail
 
 /**
- * Reads a field of an exchange with ghost_storage::in_messages, by global indices. Cells of the box come from the field's
- * memory, after comparisons with the box's ends; ghost cells from where exchange::ghost_pieces() has them, after a search among
- * the pieces in their direction. So compute interior() without it.
+ * Reads a field of an exchange with ghost_storage::in_messages, by global indices. Cells of the box come from the
+ * field's memory, after comparisons with the box's ends; ghost cells from where exchange::ghost_pieces() has them,
+ * after a search among the pieces in their direction. So compute interior() without it.
  *
- * All other cells are read from the field's memory, if its layout has room there (field_layout::below, above): a program may
- * keep cells outside of a domain that is not periodic. Without room the behaviour is undefined; without NDEBUG it is asserted.
+ * All other cells are read from the field's memory, if its layout has room there (field_layout::below, above): a
+ * program may keep cells outside of a domain that is not periodic. Without room the behaviour is undefined; without
+ * NDEBUG it is asserted.
  *
  * Make it after finish(), and use it until the next begin() or start(). With overlap(), make it in `compute`; while the
  * exchange is active it may read cells of the box. If the field has one allocation, it may be used again after the next
- * finish(). If it has two, it stays with the one that was exchanged last when it was made. It must not outlive the exchange.
- * Copying it is cheap.
+ * finish(). If it has two, it stays with the one that was exchanged last when it was made. It must not outlive the
+ * exchange. Copying it is cheap.
  */
 template <class T>
 class ghost_reader {

@@ -29,8 +29,8 @@ struct kernel_exchange_options {
     int sets = 4;
     /**
      * Whether kernels wait for boxes of cells: wait(group, x, box, step) of <mpix/halo.cuh>. Ghost cells that one tile
-     * reads may then be read by several boxes, so each wait has to ask whether another group has put them there. May differ
-     * between ranks.
+     * reads may then be read by several boxes, so each wait has to ask whether another group has put them there. May
+     * differ between ranks.
      */
     bool box_waits = false;
 };
@@ -43,9 +43,9 @@ struct kernel_exchange_state;
  * one from, each neighbour in each exchange, with partitions for each tile. start() gives the kernels what they need,
  * for any number of exchanges; finish() ends them. In between the host takes no part.
  *
- * Fields are in memory of one GPU, of any kind, for kernels there; or in host memory, for host threads only. Messages have
- * memory of their own. A field of two
- * allocations (double_buffered) uses them in turn: exchange 0 data(), exchange 1 the other one, and so on.
+ * Fields are in memory of one GPU, of any kind, for kernels there; or in host memory, for host threads only. Messages
+ * have memory of their own. A field of two allocations (double_buffered) uses them in turn: exchange 0 data(), exchange
+ * 1 the other one, and so on.
  */
 class MPIX_HALO_API kernel_exchange {
 public:
@@ -66,12 +66,12 @@ public:
     /**
      * Begin an activation of `steps` exchanges, which may be 0. Returns what kernels take, when all neighbours have
      * called start(), too: as for a collective call, all ranks start kernel exchanges, and finish other exchanges, in
-     * one order. All ranks give the same `steps`, which is not checked. Kernels must make all sends and waits of all of them, and next() of all but the
-     * last `sets`. A rank without cells has no tiles; it launches no kernel on a GPU.
+     * one order. All ranks give the same `steps`, which is not checked. Kernels must make all sends and waits of all of
+     * them, and next() of all but the last `sets`. A rank without cells has no tiles; it launches no kernel on a GPU.
      *
-     * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS; call it
-     * again with the same `steps`, to go on waiting), and what MPI_Start gives. After any other it has failed, and can
-     * only be destroyed.
+     * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS; call
+     * it again with the same `steps`, to go on waiting), and what MPI_Start gives. After any other it has failed, and
+     * can only be destroyed.
      */
     device_exchange start(std::int64_t steps);
     /**
@@ -86,8 +86,8 @@ public:
     bool active() const;
 
     /** The allocation of a field (its position in the constructor's list, from 0) that the next exchange, or exchange 0
-        of this activation, uses: for this rank's box at position i in grid::boxes(), or for the only one. Errors: MPI_ERR_ARG (no such field, no
-        such box, or there is not just one). */
+        of this activation, uses: for this rank's box at position i in grid::boxes(), or for the only one. Errors:
+        MPI_ERR_ARG (no such field, no such box, or there is not just one). */
     void *data(int field) const;
     void *data(int field, int i) const;
 
@@ -95,8 +95,8 @@ public:
     int messages_sent() const;
     std::int64_t bytes_sent() const;
 
-    /** Time the activations from now on, for report(), or no longer. Forgets the times before. Errors: MPI_ERR_REQUEST (it is
-        active). */
+    /** Time the activations from now on, for report(), or no longer. Forgets the times before. Errors: MPI_ERR_REQUEST
+        (it is active). */
     void measure(bool on);
     /** What is sent and received, by what path, what the host knows of the time it takes, and which kind of exchange is
         advised (<mpix/halo/report.hpp>). Errors: MPI_ERR_REQUEST (it is active). */

@@ -48,7 +48,8 @@ void overlap(exchange &x, const Compute &compute) {
         x, [&] { x.start(); }, [&] { x.finish(); }, compute);
 }
 
-/** The same in the order of a stream, as of stream_exchange::start(): `compute` enqueues there what computes the cells. */
+/** The same in the order of a stream, as of stream_exchange::start(): `compute` enqueues there what computes the
+    cells. */
 template <class Compute>
 void overlap(stream_exchange &x, CUstream_st *stream, const Compute &compute) {
     detail::overlap(

@@ -27,11 +27,13 @@ struct message_report {
     std::string path;
     /** Of a message of an exchange; never automatic. */
     halo::transfer transfer = halo::transfer::packed;
-    /** Of a message that goes to its node together with others (exchange_options::node_messages): the rank that receives them all,
-        its carrier; otherwise -1. Only the sender and the carrier know the path; to others it is "shared memory". */
+    /** Of a message that goes to its node together with others (exchange_options::node_messages): the rank that
+        receives them all, its carrier; otherwise -1. Only the sender and the carrier know the path; to others it is
+        "shared memory". */
     int carrier = -1;
-    /** Of a message that a stream_exchange sends: whether its kernels may store parts of it directly into the receiver's ghost
-        cells (stream_exchange_options::direct). The others, and all if the receiver comes late, are packed. */
+    /** Of a message that a stream_exchange sends: whether its kernels may store parts of it directly into the
+        receiver's ghost cells (stream_exchange_options::direct). The others, and all if the receiver comes late, are
+        packed. */
     bool direct = false;
     /** By the bandwidths of grid_options::links, nothing else being under way; 0 without these. */
     double predicted_seconds = 0;
@@ -51,12 +53,12 @@ enum class exchange_kind {
 struct exchange_advice {
     exchange_kind kind = exchange_kind::host;
     /** What this rank sends in each exchange, by which the kind is chosen: in GPU memory, below crossover_bytes
-        exchange_kind::kernel, and exchange_kind::stream from there on; 0 means always. The crossover depends on whether only
-        ghost cells beyond faces are exchanged. In host memory it is 0, and the kind exchange_kind::host. */
+        exchange_kind::kernel, and exchange_kind::stream from there on; 0 means always. The crossover depends on whether
+        only ghost cells beyond faces are exchanged. In host memory it is 0, and the kind exchange_kind::host. */
     std::int64_t bytes = 0, crossover_bytes = 0;
-    /** In GPU memory, what an exchange of so many bytes of one field took by either kind, with nothing to compute, between two
-        H200 that NVLink joins (docs/results/halo_gpu_h200.csv; straight lines in between). 0 in host memory. On other machines
-        measure. */
+    /** In GPU memory, what an exchange of so many bytes of one field took by either kind, with nothing to compute,
+        between two H200 that NVLink joins (docs/results/halo_gpu_h200.csv; straight lines in between). 0 in host
+        memory. On other machines measure. */
     double kernel_seconds = 0, stream_seconds = 0;
 };
 
@@ -72,8 +74,8 @@ struct exchange_report {
     std::int64_t exchanges = 0;       ///< finished, since measure() if that was called
     double mean_sending_seconds = 0;  ///< in begin(), start() and ready() of one exchange; 0 if it is not measured
     double mean_waiting_seconds = 0;  ///< in finish(); 0 if it is not measured
-    /** Of a kernel_exchange that is measured: the time between start() and finish() for each of its exchanges, and so with
-        all that the program does there, and what its kernels compute; otherwise 0. */
+    /** Of a kernel_exchange that is measured: the time between start() and finish() for each of its exchanges, and so
+        with all that the program does there, and what its kernels compute; otherwise 0. */
     double mean_active_seconds = 0;
     std::string not_measured;  ///< which times the host cannot know, and why; empty if there are none
     exchange_advice advice;    ///< of a stream_exchange or kernel_exchange
@@ -93,12 +95,13 @@ struct transfer_times {
 };
 
 /**
- * Exchange the fields `exchanges` times by each of packed, datatype and plain, with nothing to compute meanwhile, and tell how long that takes.
- * Collective over the grid's ranks; all get the same answer. Which transfer is the fastest depends on the machine, the
- * MPI library and the fields' shapes: a derived datatype copies less, and packing lets each field leave by itself.
+ * Exchange the fields `exchanges` times by each of packed, datatype and plain, with nothing to compute meanwhile, and
+ * tell how long that takes. Collective over the grid's ranks; all get the same answer. Which transfer is the fastest
+ * depends on the machine, the MPI library and the fields' shapes: a derived datatype copies less, and packing lets each
+ * field leave by itself.
  *
- * All three are measured, whatever MPIX_HALO_TRANSFER says. Fills the fields' ghost cells. A field of two allocations is exchanged in the first one, and not by
- * transfer::datatype.
+ * All three are measured, whatever MPIX_HALO_TRANSFER says. Fills the fields' ghost cells. A field of two allocations
+ * is exchanged in the first one, and not by transfer::datatype.
  *
  * Errors: as of exchange, of which lengths that only one transfer refuses are no error; MPI_ERR_ARG (exchanges < 1).
  */

@@ -46,8 +46,8 @@ public:
     step_report(step_report &&) noexcept;
     step_report &operator=(step_report &&) noexcept;
 
-    /** So many steps more are done. Local; on rank 0 it takes as long as a look at the clock, on others nothing. Errors:
-        MPI_ERR_ARG (steps < 0). */
+    /** So many steps more are done. Local; on rank 0 it takes as long as a look at the clock, on others nothing.
+        Errors: MPI_ERR_ARG (steps < 0). */
     void done(std::int64_t steps = 1);
 
 private:

@@ -17,12 +17,13 @@ struct CUstream_st;  // what cudaStream_t and CUstream point to
 namespace mpix::halo {
 
 struct stream_exchange_options {
-    /** One block packs or unpacks what a tile sends to one rank. 0: chosen; a quarter of the largest box along that axis, or less
-        if a tile's side would get large, but at least 8 cells. */
+    /** One block packs or unpacks what a tile sends to one rank. 0: chosen; a quarter of the largest box along that
+        axis, or less if a tile's side would get large, but at least 8 cells. */
     index3 tile{};
-    /** Whether cells are stored directly into the ghost cells of neighbours on this node, where this GPU maps their memory. They are
-        packed all the same if the neighbour has not come to its start(), or if they lie in short runs, go inline, or go by the copy
-        engine. May differ between ranks: between two of which one says false, both pack. */
+    /** Whether cells are stored directly into the ghost cells of neighbours on this node, where this GPU maps their
+        memory. They are packed all the same if the neighbour has not come to its start(), or if they lie in short runs,
+        go inline, or go by the copy engine. May differ between ranks: between two of which one says false, both
+        pack. */
     bool direct = true;
 };
 
@@ -53,28 +54,28 @@ struct stream_exchange_state;
 class MPIX_HALO_API stream_exchange {
 public:
     /**
-     * Collective over the grid's ranks, and waits for all neighbours. All give as many fields, in the same order, with the
-     * same value sizes, components, interleaving, staggering and radii, and the same `tile`; `direct` may differ.
+     * Collective over the grid's ranks, and waits for all neighbours. All give as many fields, in the same order, with
+     * the same value sizes, components, interleaving, staggering and radii, and the same `tile`; `direct` may differ.
      *
-     * Errors: as of kernel_exchange; MPI_ERR_OTHER if the fields are in GPU memory and libmpix was built without nvcc; and
-     * MPI_ERR_PENDING if a neighbour does not come within MPIX_STALL_SECONDS.
+     * Errors: as of kernel_exchange; MPI_ERR_OTHER if the fields are in GPU memory and libmpix was built without nvcc;
+     * and MPI_ERR_PENDING if a neighbour does not come within MPIX_STALL_SECONDS.
      */
     stream_exchange(const grid &g, const std::vector<field> &fields, const stream_exchange_options &options = {});
     /**
-     * Waits for the device. Collective: waits for the neighbours, and ends with them the exchanges that were begun ahead. It
-     * neither reads nor writes the fields. Between start() and finish(), while an exception is thrown, after MPI_Finalize, and
-     * after a failure if neighbours store into this rank's ghost cells (stream_exchange_options::direct), it does not wait: the
-     * exchange is then reported on stderr, and its memory kept. Then the fields stay allocated, too, while a neighbour may still
-     * be in an exchange with this rank.
+     * Waits for the device. Collective: waits for the neighbours, and ends with them the exchanges that were begun
+     * ahead. It neither reads nor writes the fields. Between start() and finish(), while an exception is thrown, after
+     * MPI_Finalize, and after a failure if neighbours store into this rank's ghost cells
+     * (stream_exchange_options::direct), it does not wait: the exchange is then reported on stderr, and its memory
+     * kept. Then the fields stay allocated, too, while a neighbour may still be in an exchange with this rank.
      */
     ~stream_exchange();
     stream_exchange(stream_exchange &&) noexcept;
     stream_exchange &operator=(stream_exchange &&) noexcept;
 
     /**
-     * Enqueue: send what the neighbours need, and copy this rank's own cells to its own ghost cells. From here on neighbours may
-     * store into the ghost cells, too, so all work that reads them, in any stream, comes before start(). Until finish(), nothing
-     * writes the allocations in use, nor reads their ghost cells; see exchange::start().
+     * Enqueue: send what the neighbours need, and copy this rank's own cells to its own ghost cells. From here on
+     * neighbours may store into the ghost cells, too, so all work that reads them, in any stream, comes before start().
+     * Until finish(), nothing writes the allocations in use, nor reads their ghost cells; see exchange::start().
      *
      * stream  of the fields' device; null: the legacy default stream. Of fields in host memory: null. It exists until the
      *         kernel has run
@@ -84,8 +85,8 @@ public:
      */
     void start(CUstream_st *stream = nullptr);
     /**
-     * Enqueue: wait for the neighbours, and fill the other ghost cells. Later work in the stream may read them, and write what was
-     * sent. The kernel stays on the GPU until all has come, with up to 265 blocks of 256 threads.
+     * Enqueue: wait for the neighbours, and fill the other ghost cells. Later work in the stream may read them, and
+     * write what was sent. The kernel stays on the GPU until all has come, with up to 265 blocks of 256 threads.
      *
      * stream  that of start(), or one that waits for it (cudaStreamWaitEvent); as there
      *
@@ -93,9 +94,10 @@ public:
      */
     void finish(CUstream_st *stream = nullptr);
     /**
-     * start() and finish() in one call, for programs with nothing to enqueue in between. One kernel, and so one launch less, if
-     * its blocks are no more than the GPU has multiprocessors; otherwise the two kernels. All of its blocks must be resident, since
-     * each sends before it waits: where that may not be, as with several ranks of one GPU under MPS, call the two.
+     * start() and finish() in one call, for programs with nothing to enqueue in between. One kernel, and so one launch
+     * less, if its blocks are no more than the GPU has multiprocessors; otherwise the two kernels. All of its blocks
+     * must be resident, since each sends before it waits: where that may not be, as with several ranks of one GPU under
+     * MPS, call the two.
      *
      * Errors: as of both.
      */
@@ -103,8 +105,8 @@ public:
     /**
      * Throws the error of a kernel of this exchange, if one has failed: MPI_ERR_PENDING (no data within
      * MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. After it the exchange can only be
-     * destroyed. Waits for nothing: call it when the stream has been synchronised. Before, it may miss an error, or name
-     * another step.
+     * destroyed. Waits for nothing: call it when the stream has been synchronised. Before, it may miss an error, or
+     * name another step.
      */
     void check();
 
@@ -123,12 +125,13 @@ public:
     int messages_sent() const;
     std::int64_t bytes_sent() const;
 
-    /** Time the exchanges from now on, for report(), or no longer, if the fields are in host memory. On a GPU the calls return
-        before it exchanges, so there are no times. Forgets the times before. Errors: MPI_ERR_REQUEST (started). */
+    /** Time the exchanges from now on, for report(), or no longer, if the fields are in host memory. On a GPU the calls
+        return before it exchanges, so there are no times. Forgets the times before. Errors: MPI_ERR_REQUEST
+        (started). */
     void measure(bool on);
     /** What is sent and received, by what path, what the host knows of the time it takes, and which kind of exchange is
-        advised (<mpix/halo/report.hpp>). Looks at no kernel: exchanges are counted by the calls of finish() and run(), and not those
-        of a graph. Errors: MPI_ERR_REQUEST (started). */
+        advised (<mpix/halo/report.hpp>). Looks at no kernel: exchanges are counted by the calls of finish() and run(),
+        and not those of a graph. Errors: MPI_ERR_REQUEST (started). */
     exchange_report report() const;
 
 private:

@@ -120,7 +120,8 @@ static void kernel_exchanges(void) {
         OK(MPIX_Halo_kernel_measure(1, x));
         run_activation(x, 0, 1, 1, by_boxes);
         run_activation(x, 5, 1, 1, by_boxes);
-        // An odd number of exchanges: the next one is of the other allocation, and its cells are those that the kernel wrote.
+        // An odd number of exchanges: the next one is of the other allocation, and its cells are those that the kernel
+        // wrote.
         OK(MPIX_Halo_kernel_data(0, 0, x, &data));
         CHECK(data == other);
         const uint64_t wanted = value(0, local.lo[0], local.lo[1], 5);

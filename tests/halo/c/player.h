@@ -26,7 +26,8 @@ struct computation {
     void (*look)(int field, void *values, int64_t step);
 };
 
-// All steps of an activation, and the cells that a next one would send. By so many groups; waiting for tiles, or for boxes.
+// All steps of an activation, and the cells that a next one would send. By so many groups; waiting for tiles, or for
+// boxes.
 // Returns MPI_SUCCESS, or the error of some call.
 int play_steps(kernel_argument x, struct computation what, int groups, int threads, int by_boxes);
 

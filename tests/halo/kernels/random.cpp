@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Random exchanges by kernels, or in the order of a stream: grids, periods, decompositions, tiles, fields, radii, sets, blocks,
-// steps. Kernels compare every byte of the ghost cells in each step, the host every other byte of all allocations at the end.
+// Random exchanges by kernels, or in the order of a stream: grids, periods, decompositions, tiles, fields, radii, sets,
+// blocks, steps. Kernels compare every byte of the ghost cells in each step, the host every other byte of all
+// allocations at the end.
 //
 //   random [--seed N] [--programs N | --seconds N] [--direct yes]
 //   random --late yes    two ranks; needs a short MPIX_STALL_SECONDS

@@ -3,7 +3,8 @@
 // Random halo programs: grids, periods, decompositions, fields, radii, subsets. After each exchange every byte of every
 // allocation is compared: ghost cells with a function of their global index, all others with what they held before.
 // After a reverse exchange: cells with what a serial program makes of them and of all ranks' ghost cells. After an
-// exchange whose ghost cells stay in the messages: these, as the accessors read them, and the fields, which keep theirs.
+// exchange whose ghost cells stay in the messages: these, as the accessors read them, and the fields, which keep
+// theirs.
 //
 //   random [--seed N] [--programs N | --seconds N] [--node-messages automatic|always]
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// For each random program, this machine's ranks play those of one to three nodes, in any order. Linked with the library's own
-// parts.
+// For each random program, this machine's ranks play those of one to three nodes, in any order. Linked with the
+// library's own parts.
 #include "host/halo_exchange/node_plan.h"
 #include "tests/halo/random/program.hpp"
 

@@ -17,8 +17,8 @@
 namespace mpix::halo {
 namespace detail {
 
-// Exchanges have numbers that no activation repeats, so no word from begun_at on is ever set back. (The host sets the others
-// to 0 when an activation starts.)
+// Exchanges have numbers that no activation repeats, so no word from begun_at on is ever set back. (The host sets the
+// others to 0 when an activation starts.)
 MPIX_FN std::uint64_t number_of(const device_exchange &x, std::int64_t step) {
     return static_cast<std::uint64_t>(x.done_ + step + 1);
 }
@@ -81,8 +81,8 @@ MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const
     return MPI_SUCCESS;
 }
 
-// Tells the other groups and the host that a call has failed in this step, and returns its code. Records nothing if the caller
-// may repeat the wait.
+// Tells the other groups and the host that a call has failed in this step, and returns its code. Records nothing if the
+// caller may repeat the wait.
 template <class Group>
 MPIX_FN int record_failure(const Group &group, const device_exchange &x, int code, std::uint64_t which,
                            std::int64_t step, bool may_be_repeated = false) {
@@ -156,8 +156,8 @@ MPIX_FN void follow(stored_handle<prepared_send> &known, const device_exchange &
 }
 #endif
 
-// Calls act(handle) with what is known of a message's epoch, or with its request if nothing is: the host has begun the exchange, or
-// the handle knows no epoch.
+// Calls act(handle) with what is known of a message's epoch, or with its request if nothing is: the host has begun the
+// exchange, or the handle knows no epoch.
 template <class Handle, class Act>
 MPIX_FN int by_handle([[maybe_unused]] const device_exchange &x, [[maybe_unused]] const stored_handle<Handle> *stored,
                       MPIX_Prequest request, [[maybe_unused]] std::int64_t step, const Act &act) {
@@ -183,8 +183,8 @@ MPIX_APART_FN int ready_parcel(const Group &group, const device_parcel &p, const
     return MPI_SUCCESS;
 }
 
-// Whether this group is to fill ghost cells that others read as well. Relaxed: who claims them has seen itself that they
-// have come.
+// Whether this group is to fill ghost cells that others read as well. Relaxed: who claims them has seen itself that
+// they have come.
 template <class Group>
 MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, std::int64_t step, int claim) {
     if (claim < 0) return true;
@@ -195,8 +195,8 @@ MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, std::int
     return mpix::detail::broadcast_bool(group, first);
 }
 
-// Calls each(members, copy) for those of the copies in a table of which wanted(number) is true, the same for all members of the
-// group: these are all its threads, or a warp of them.
+// Calls each(members, copy) for those of the copies in a table of which wanted(number) is true, the same for all
+// members of the group: these are all its threads, or a warp of them.
 template <class Group, class Wanted, class Each>
 MPIX_FN void for_each_copy(const Group &group, const device_copy *table, const device_copies &copies,
                            const Wanted &wanted, const Each &each) {
@@ -212,7 +212,8 @@ struct every_copy {
     MPIX_FN bool operator()(int) const { return true; }
 };
 
-// The ghost cells of one copy, whose parcel has arrived, if no other group has claimed them. By some members of a group.
+// The ghost cells of one copy, whose parcel has arrived, if no other group has claimed them. By some members of a
+// group.
 template <class Members>
 MPIX_FN void fill(const Members &members, const device_exchange &x, const device_copy &c, std::int64_t step) {
     if (!claim_ghosts(members, x, step, c.claim)) return;
@@ -242,7 +243,8 @@ MPIX_FN int await_parcels(const Group &group, const device_exchange &x, int begi
     return MPI_SUCCESS;
 }
 
-// Waits until the ghost cells of one copy are filled. Another group may have claimed them. Returns as look_until. One thread.
+// Waits until the ghost cells of one copy are filled. Another group may have claimed them. Returns as look_until. One
+// thread.
 MPIX_FN int await_filled(const device_exchange &x, int copy, std::int64_t step, std::uint64_t timeout_ns) {
     const int claim = x.copies_[copy].claim;
     if (claim < 0) return MPI_SUCCESS;
@@ -251,8 +253,8 @@ MPIX_FN int await_filled(const device_exchange &x, int copy, std::int64_t step, 
         return mpix::detail::reached_acquire(filled_of(x, step, claim), number_of(x, step));
     });
 }
-// The same for copies `begin` to `end` - 1 of which wanted(number) is true. It is a barrier, behind which all members may read
-// what any of them, or another group, has filled.
+// The same for copies `begin` to `end` - 1 of which wanted(number) is true. It is a barrier, behind which all members
+// may read what any of them, or another group, has filled.
 template <class Group, class Wanted>
 MPIX_FN int await_all_filled(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
                              std::uint64_t timeout_ns, const Wanted &wanted) {
@@ -273,8 +275,8 @@ MPIX_FN int await_all_filled(const Group &group, const device_exchange &x, int b
                           step, may_repeat(code, timeout_ns));
 }
 
-// Whether stencils of cells of a box read some of these ghost cells: of the box's 26 directions, each as deep as the radius.
-// (A point beyond the domain's last cell travels with that of the cell.)
+// Whether stencils of cells of a box read some of these ghost cells: of the box's 26 directions, each as deep as the
+// radius. (A point beyond the domain's last cell travels with that of the cell.)
 MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghosts &ghosts) {
     const device_reach &reach = x.reach_[ghosts.field];
     std::int64_t needed[3]
@@ -297,8 +299,8 @@ MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghos
 }
 
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
-// Sends a parcel by store(send), which writes it to the receiver, if it is one partition that may be stored now, and marks it
-// ready. False: nothing is done, because it may not, or because store() returned false.
+// Sends a parcel by store(send), which writes it to the receiver, if it is one partition that may be stored now, and
+// marks it ready. False: nothing is done, because it may not, or because store() returned false.
 template <class Group, class Store>
 MPIX_FN bool send_by_store(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
                            int &code, const Store &store) {
