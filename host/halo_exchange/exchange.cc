@@ -53,11 +53,6 @@ void combine_in_order(exchange_state &x) {
     }
 }
 
-void start_all(std::size_t count, MPI_Request *requests) {
-    // Open MPI refuses an empty array without an address.
-    if (count != 0) demand(MPI_Startall(static_cast<int>(count), requests), "MPI_Startall");
-}
-
 void note_arrival(exchange_state &x, int message) {
     if (x.timed) x.arrival_seconds[message] += seconds_since(x.begun);
 }
@@ -334,17 +329,17 @@ const box_to_read &find_box(const exchange_state &x, const char *function, int f
 }  // namespace
 
 const std::vector<ghost_piece> &exchange::ghost_pieces(int field) const {
-    return find_box(demand_state(state_, exchange_call, "ghosts"), "ghosts", field, {}).pieces;
+    return find_box(demand_state(state_, exchange_call, "ghost_pieces"), "ghost_pieces", field, {}).pieces;
 }
 
 const std::vector<ghost_piece> &exchange::ghost_pieces(int field, int i) const {
-    return find_box(demand_state(state_, exchange_call, "ghosts"), "ghosts", field, i).pieces;
+    return find_box(demand_state(state_, exchange_call, "ghost_pieces"), "ghost_pieces", field, i).pieces;
 }
 
 const detail::cells_to_read &detail::find_cells(const exchange &x, int field, std::optional<int> i,
                                                 std::size_t value_bytes, value_type type) {
-    const exchange_state &state = demand_state(exchange_internals::state_of(x), exchange_call, "ghosts");
-    const box_to_read &found = find_box(state, "ghosts", field, i);
+    const exchange_state &state = demand_state(exchange_internals::state_of(x), exchange_call, "ghost_pieces");
+    const box_to_read &found = find_box(state, "ghost_pieces", field, i);
     const field_view &view = state.fields[static_cast<std::size_t>(field)];
     const bool both_known = type != value_type::bytes && view.type() != value_type::bytes;
     if (value_bytes != static_cast<std::size_t>(view.value_bytes()) || (both_known && type != view.type()))

@@ -74,6 +74,11 @@ void demand_completion(int code, int error_class, const char *call) {
     if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", exchange_call, text_of(code, call)));
 }
 
+void start_all(std::size_t count, MPI_Request *requests) {
+    // Open MPI refuses an empty array without an address.
+    if (count != 0) demand(MPI_Startall(static_cast<int>(count), requests), "MPI_Startall");
+}
+
 transfer transfer_of(std::int64_t bytes) {
     // A derived datatype saves a copy at each end, and costs more for each run of cells. Its counts are of type int.
     constexpr std::int64_t least = 8192;

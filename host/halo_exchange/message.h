@@ -25,6 +25,9 @@ constexpr const char *exchange_call = "mpix::halo::exchange";
 // Throws, if `call` of finish() has failed. `error_class`: of the request that has.
 void demand_completion(int code, int error_class, const char *call);
 
+// MPI_Startall, of none as well.
+void start_all(std::size_t count, MPI_Request *requests);
+
 // How a message of so many bytes goes if the program leaves that to the library (transfer::automatic). Both ranks find
 // the same.
 transfer transfer_of(std::int64_t bytes);

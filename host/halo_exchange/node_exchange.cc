@@ -24,11 +24,6 @@ bool is_set(const std::uint64_t *flag, std::uint64_t epoch) {
     return mpix::detail::load_acquire(flag) >= epoch;  // pairs: S1, S2
 }
 
-void start_all(std::vector<MPI_Request> &requests) {
-    // Open MPI refuses an empty array without an address.
-    if (!requests.empty()) demand(MPI_Startall(static_cast<int>(requests.size()), requests.data()), "MPI_Startall");
-}
-
 // Moves the message with this peer out of a list. `packed`: as long as it is at the other end.
 message take_out(std::vector<message> &messages, int peer, std::int64_t packed) {
     std::vector<message> rest;  // a message can be constructed from another one, not assigned to
@@ -106,7 +101,7 @@ void node_exchange::begin() {
     // Does not wait: what cannot be received yet is started by finish().
     for (std::size_t i = 0; i < carried_.size(); ++i)
         if (may_start(carried_[i])) start(i);
-    start_all(sending_[turn()]);
+    start_all(sending_[turn()].size(), sending_[turn()].data());
 }
 
 bool node_exchange::may_start(const carried &c) const {

@@ -429,6 +429,7 @@ void direct_neighbours::find(const kernel_exchange_state &x, std::int32_t own_en
 void direct_neighbours::unmap() {
     for (region &there : attached_) gpus_->detach(there);
     attached_.clear();
+    peers_clear_to_store_.clear();
     for (region &own : adopted_) gpus_->release(own);
     adopted_.clear();
     if (own_words_) gpus_->release(own_words_);

@@ -21,6 +21,7 @@
 
 #include <mpix/halo.hpp>
 
+#include "tests/bench/halo_command_line.hpp"
 #include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
 #include "tests/bench/median.hpp"
@@ -265,19 +266,9 @@ void run(const std::vector<int> &sizes, int rounds, bool busy, const char *csv_n
 }  // namespace
 
 int main(int argc, char **argv) {
-    std::vector<int> sizes{16, 64, 128};
-    int rounds = 0;
-    bool busy = false;
-    const char *csv = nullptr;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const std::string option = argv[i];
-        if (option == "--cells") sizes = {std::atoi(argv[i + 1])};
-        if (option == "--rounds") rounds = std::atoi(argv[i + 1]);
-        if (option == "--busy") busy = true;
-        if (option == "--csv") csv = argv[i + 1];
-    }
+    const bench::halo_command_line given(argc, argv, {16, 64, 128});
     MPI_Init(&argc, &argv);
-    run(sizes, rounds > 0 ? rounds : busy ? 200 : 9, busy, csv);
+    run(given.sizes, given.rounds, given.busy, given.csv);
     MPI_Finalize();
     return 0;
 }

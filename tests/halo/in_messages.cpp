@@ -248,15 +248,16 @@ void refusals() {
 
     const halo::exchange in_fields(g, {f}), h(g, {f}, in_messages);
     const std::string storage =
-        "mpix::halo::exchange::ghosts: the ghost cells are in the fields; make the exchange with options.ghosts = "
+        "mpix::halo::exchange::ghost_pieces: the ghost cells are in the fields; make the exchange with options.ghosts "
+        "= "
         "ghost_storage::in_messages";
     refused("ghosts", MPI_ERR_ARG, storage, [&] { static_cast<void>(in_fields.ghost_pieces(0)); });
     refused("reader", MPI_ERR_ARG, storage, [&] { halo::ghost_reader<double>(in_fields, 0); });
-    refused("field", MPI_ERR_ARG, "mpix::halo::exchange::ghosts: field is 1; there are 1",
+    refused("field", MPI_ERR_ARG, "mpix::halo::exchange::ghost_pieces: field is 1; there are 1",
             [&] { static_cast<void>(h.ghost_pieces(1)); });
-    refused("box", MPI_ERR_ARG, "mpix::halo::exchange::ghosts: i is 1; this rank has 1 boxes",
+    refused("box", MPI_ERR_ARG, "mpix::halo::exchange::ghost_pieces: i is 1; this rank has 1 boxes",
             [&] { static_cast<void>(h.ghost_pieces(0, 1)); });
-    refused("box of a reader", MPI_ERR_ARG, "mpix::halo::exchange::ghosts: i is -1; this rank has 1 boxes",
+    refused("box of a reader", MPI_ERR_ARG, "mpix::halo::exchange::ghost_pieces: i is -1; this rank has 1 boxes",
             [&] { halo::ghost_reader<double>(h, 0, -1); });
     refused(
         "another size", MPI_ERR_TYPE,

@@ -3,7 +3,6 @@
 
 Usage: halo_files.py numpy | cupy
 """
-import importlib
 import os
 import sys
 
@@ -17,9 +16,7 @@ from mpix import halo
 
 def main():
     world = MPI.COMM_WORLD
-    xp = importlib.import_module(package)
-    if package == "cupy":
-        xp.cuda.Device(world.rank % xp.cuda.runtime.getDeviceCount()).use()
+    xp = needed.cupy_on_own_gpu(world.rank) if package == "cupy" else numpy
     on_host = xp.asnumpy if package == "cupy" else numpy.asarray
     synchronise = xp.cuda.Device().synchronize if package == "cupy" else lambda: None
     names = [f"halo_files_{package}_{world.size}.{which}" for which in ("host", "other")]

@@ -23,14 +23,7 @@ nx, ny, k, shape = 96, 70, 0.2, (32, 16)
 
 class Cupy:
     def __init__(self):
-        try:
-            import cupy
-        except ImportError as missing:
-            needed.skip(missing)
-        count = cupy.cuda.runtime.getDeviceCount()
-        if count == 0:
-            needed.skip("no GPU")
-        cupy.cuda.Device(world.rank % count).use()
+        cupy = needed.cupy_on_own_gpu(world.rank)
         self.xp, self.on_host, self.stream = cupy, cupy.asnumpy, cupy.cuda.Stream(non_blocking=True)
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "heat_kernel.cuh"), encoding="utf-8") as file:
             source = file.read()

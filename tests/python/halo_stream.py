@@ -31,14 +31,7 @@ class NoStream(contextlib.nullcontext):
 def choose():
     if package == "numpy":
         return numpy, NoStream(), numpy.asarray
-    try:
-        import cupy
-    except ImportError as missing:
-        needed.skip(missing)
-    count = cupy.cuda.runtime.getDeviceCount()
-    if count == 0:
-        needed.skip("no GPU")
-    cupy.cuda.Device(world.rank % count).use()
+    cupy = needed.cupy_on_own_gpu(world.rank)
     return cupy, cupy.cuda.Stream(non_blocking=True), cupy.asnumpy
 
 

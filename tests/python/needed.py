@@ -35,6 +35,19 @@ def load(partitioned=True):
     return mpix, MPI
 
 
+def cupy_on_own_gpu(rank):
+    """CuPy, with the GPU of this rank."""
+    try:
+        import cupy
+    except ImportError as missing:
+        skip(missing)
+    count = cupy.cuda.runtime.getDeviceCount()
+    if count == 0:
+        skip("no GPU")
+    cupy.cuda.Device(rank % count).use()
+    return cupy
+
+
 def run(main, MPI):
     """Run a test on all ranks. One that fails ends the others."""
     try:

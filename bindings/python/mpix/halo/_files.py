@@ -88,6 +88,6 @@ def write_png(grid, path, field, *, axis=2, at=0, component=0, low=0.0, high=0.0
         if colors not in COLORS:
             raise ValueError(f"colors is {colors!r}; it is one of {', '.join(COLORS)}")
         file, made = path_in_c(path), field_in_c(grid, field, "field")
-        numbers = (whole_number(n, name, bits) for n, name, bits in ((axis, "axis", 32), (at, "at", 64), (component, "component", 32)))
+        numbers = (whole_number(axis, "axis", 32), whole_number(at, "at"), whole_number(component, "component", 32))
         shown = _c.Slice(*numbers, low, high, COLORS.index(colors))
     _c.write_png(communicates, file, byref(made), byref(shown))

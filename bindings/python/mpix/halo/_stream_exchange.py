@@ -52,7 +52,8 @@ class StreamExchange(ExchangeWithInterior):
         super().free()
 
     def start(self, stream):
-        """Enqueue: send what the neighbours need, and copy own cells to own ghost cells. `stream`: of CuPy, PyTorch, Numba or cuda.core, or a number."""
+        """Enqueue: send what the neighbours need, and copy own cells to own ghost cells. `stream`: of CuPy, PyTorch, Numba
+        or cuda.core, or a number."""
         _c.stream_start(self.handle, address_of(stream))
 
     def finish(self, stream):
