@@ -48,6 +48,11 @@ struct network {
     virtual status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                        std::unique_ptr<transfer> &out) = 0;
     virtual status put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
+    // The same for a word that nobody needs soon: it may wait for what is put to that peer next, or for progress(), with
+    // which it goes at the second call. A second such word takes the first along.
+    virtual status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) {
+        return put_word(to, offset, value);
+    }
     // Between the two, small puts and words may wait for each other, to go together; see held_puts. Calls nest.
     virtual void hold() {}
     virtual void release() {}

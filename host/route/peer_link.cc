@@ -43,6 +43,11 @@ status peer_link::tell(const transport::region &r, std::uint64_t offset, std::ui
     return {};
 }
 
+status peer_link::tell_later(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
+    if (!r.remote) return tell(r, offset, value);
+    return attempt([&] { return wire->put_word_later(r, offset, value); });
+}
+
 status gpu_view::acquire(transport::transport &gpus, const transport::region &host, int device,
                          std::unique_ptr<gpu_view> &out) {
     std::unique_ptr<gpu_view> made(new gpu_view(gpus, host));

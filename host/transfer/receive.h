@@ -92,7 +92,8 @@ private:
     status install_on_device();
     void show_route();
     void give_up();
-    void tell_clear_to_send();
+    // `now`: the sender needs it for this epoch.
+    void tell_clear_to_send(bool now);
     void take_back_buffer();
     bool look_at_flags(bool by_progress = false);
     bool look_on_device();

@@ -126,7 +126,7 @@ void receive_request::give_up() {
 }
 
 // Pairs with load_acquire_pair in read_host.
-void receive_request::tell_clear_to_send() {
+void receive_request::tell_clear_to_send(bool now) {
     const auto tell = [this](std::uint64_t offset, std::uint64_t value) {
         if (auto bad = words_->link.tell(words_->region, offset, value); !bad.ok()) engine_failure_ = bad;
     };
@@ -137,7 +137,11 @@ void receive_request::tell_clear_to_send() {
     }
     if (route_ != nullptr && route_->in_place())
         tell(offsetof(mpix_words, read_cost), detail::load_relaxed(&route_->far->read_cost));
-    tell(offsetof(mpix_words, clear_to_send), epoch_);
+    constexpr std::uint64_t at = offsetof(mpix_words, clear_to_send);
+    if (now)
+        tell(at, epoch_);
+    else if (auto bad = words_->link.tell_later(words_->region, at, epoch_); !bad.ok())
+        engine_failure_ = bad;
 }
 
 // From here on Start gives clear-to-send itself. An epoch that is running already, or has failed already, gets it now.
@@ -145,7 +149,7 @@ void receive_request::open() {
     const std::lock_guard lock(engine);
     if (bond_ != bond::loose) return;
     bond_ = bond::single;
-    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send();
+    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(true);
 }
 
 void receive_request::make_final() {
@@ -173,7 +177,7 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
         verdict_ = bond_ == bond::final ? verdict::refused : verdict::provisional;
     }
     // Before kernels are told that nothing will come: after that they may start epochs, and tell the sender of these.
-    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send();
+    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(true);
     if (refusal_ != refused_not && verdict_ == verdict::refused) give_up();
 }
 

@@ -98,8 +98,15 @@ int send_request::ready(int partition) {
                      : alone_         ? ready_here<true>(partition, receiver_copies_.load(std::memory_order_relaxed))
                                       : ready_here<false>(partition, receiver_copies_.load(std::memory_order_relaxed) &&
                                                                  started_by_ == detail::this_thread_number());
-    if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
+    if (detail::load_relaxed(&home->defer_epoch) == epoch && !went_at_once(epoch)) attend();
     return code;
+}
+
+// With the last partition of an epoch all that the network was left goes, without waiting for the thread or a later call.
+// False: there is more to do.
+bool send_request::went_at_once(std::uint64_t epoch) {
+    return network() != nullptr && !exported_to_host && detail::load_acquire(&words->all_ready) >= epoch &&  // pairs: D2
+           !try_advance();
 }
 
 // Kernels own the states and counters on the GPU; the engine updates them.

@@ -65,6 +65,7 @@ private:
     template <bool Alone>
     int ready_here(int partition, bool left_to_receiver);
     [[gnu::cold]] int ready_with_kernels(int partition);
+    bool went_at_once(std::uint64_t epoch);
     [[gnu::cold]] void attend();
 
     struct move {

@@ -3,6 +3,7 @@
 // Puts, by UCX or as messages; the words behind them, which wait until a flush has confirmed what UCX puts; and the
 // flushes.
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "transport/ucx/ucx_network.h"
@@ -106,16 +107,36 @@ status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
+    add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
+    send_or_hold(p);
+    return p.lost;
+}
+
+status ucx_network::put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) {
+    if (!within(to, offset, sizeof value)) return failure(beyond);
+    const std::lock_guard lock(mutex_);
+    peer_process &p = peer_of(to);
+    if (!p.lost.ok()) return p.lost;
+    const bool first = p.outbox.empty();
+    add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
+    if (!first || !p.waiting.empty()) {
+        send_or_hold(p);
+    } else {
+        p.rounds_to_wait = 1;
+        needs_progress(p);
+    }
+    return p.lost;
+}
+
+void ucx_network::add_word(peer_process &p, std::uint64_t address, std::uint64_t value) {
     // Bytes before words. Pairs with eager_inbox's order.
-    p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value});
+    p.waiting.push_back({p.puts, address, value});
     ++p.words;
     try {
         begin_words(p);
     } catch (const std::bad_alloc &) {  // it waits, then
     }
-    send_or_hold(p);
     if (!p.waiting.empty()) needs_progress(p);
-    return p.lost;
 }
 
 void ucx_network::begin_words(peer_process &p) {
@@ -205,13 +226,16 @@ struct ucx_network::confirmation final : wait_for_all {
         return p.confirmed >= puts && p.inbox.answered() >= messages;
     }
 };
-// They need nothing of us any more.
+// They need nothing of us any more. A flush is a round trip over TCP, and usually all has left long before it begins: so
+// it comes some time later, when more may have been sent that the same flush confirms.
 struct ucx_network::departure final : wait_for_all {
+    static constexpr std::chrono::microseconds patience{200};
     std::uint64_t all = 0;
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
     using wait_for_all::wait_for_all;
     void begin() override { all = p.begun; }
     bool look() override {
-        if (p.left < all) owner.begin_flush(p);
+        if (p.left < all && std::chrono::steady_clock::now() - since > patience) owner.begin_flush(p);
         return p.left >= all;
     }
 };

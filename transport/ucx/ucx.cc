@@ -105,8 +105,13 @@ void ucx_network::needs_progress(peer_process &p) {
 
 void ucx_network::progress_peer(peer_process &p) {
     if (p.deaf) return close(p);
+    const bool asked = p.inbox.asks();
     answer(p);
     begin_words(p);
+    if (!asked && p.rounds_to_wait != 0) {
+        --p.rounds_to_wait;
+        return needs_progress(p);
+    }
     send(p);
     if (!p.waiting.empty() || p.inbox.asks()) needs_progress(p);
 }

@@ -52,6 +52,7 @@ struct peer_process {
     std::uint64_t words = 0;
     eager_outbox outbox;
     bool held_back = false;     // it is not empty, and goes when a thread that holds releases
+    unsigned rounds_to_wait = 0;  // of progress, while nobody needs soon what is in it
     std::uint64_t leaving = 0;  // bytes of messages that UCX has, and has not sent
     std::uint64_t asked = 0;    // the last question in it
     eager_inbox inbox;
@@ -91,6 +92,7 @@ public:
     status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                std::unique_ptr<transfer> &out) override;
     status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) override;
     // What one thread holds back another may send: then it goes earlier.
     void hold() override;
     void release() override;
@@ -165,6 +167,8 @@ private:
                      ucs_memory_type_t type, std::unique_ptr<transfer> &out);
     status begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                             ucs_memory_type_t type, std::unique_ptr<transfer> &out);
+    // To the outbox, or to the waiting words. `mutex_` is held.
+    void add_word(peer_process &p, std::uint64_t address, std::uint64_t value);
     // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p);
     // `mutex_` is held.
