@@ -69,6 +69,8 @@ struct transfer {
     // True once the bytes are in place, and visible to whoever learns of it from the caller. `bad` is
     // set if they never will be.
     virtual bool finished(status &bad) = 0;
+    // Whether words that are put to the same peer from now on appear after the bytes, although it has not finished.
+    virtual bool in_order() const { return false; }
 };
 
 struct transport {

@@ -79,7 +79,7 @@ bool advance_some() {
         std::uint64_t times = 0;  // that it had been attended before we asked
         bool finished = false;
     };
-    std::array<turn, handful> turns;
+    thread_local std::array<turn, handful> turns;  // empty between calls: to make it takes longer than a look at a request
     std::size_t taken = 0;
     bool last = false;
     {
@@ -91,14 +91,16 @@ bool advance_some() {
     }
     bool any_finished = false;
     for (std::size_t i = 0; i < taken; ++i) any_finished |= turns[i].finished = !turns[i].r->try_advance();
-    if (!any_finished) return last;
-    const std::lock_guard lock(s.mutex);
-    for (std::size_t i = 0; i < taken; ++i) {
-        const turn &t = turns[i];
-        // Attended anew since we asked? Then the answer is out of date. Another thread may have dismissed it, and the
-        // user have attended it again, so it is not enough that it is in the list.
-        if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times) dismiss(*t.r);
+    if (any_finished) {
+        const std::lock_guard lock(s.mutex);
+        for (std::size_t i = 0; i < taken; ++i) {
+            const turn &t = turns[i];
+            // Attended anew since we asked? Then the answer is out of date. Another thread may have dismissed it, and
+            // the user have attended it again, so it is not enough that it is in the list.
+            if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times) dismiss(*t.r);
+        }
     }
+    for (std::size_t i = 0; i < taken; ++i) turns[i].r = nullptr;  // which may be the last owner
     return last;
 }
 

@@ -132,4 +132,8 @@ bool chunked_put::finished(status &bad) {
     return true;
 }
 
+bool chunked_put::in_order() const {
+    return through_ == nullptr && to_.reads_gpu == nullptr && next_ == end_ && failure_.ok();
+}
+
 }  // namespace mpix

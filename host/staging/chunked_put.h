@@ -40,6 +40,7 @@ public:
     ~chunked_put() override;
 
     bool finished(status &bad) override;
+    bool in_order() const override;
 
 private:
     struct piece {

@@ -103,10 +103,11 @@ int send_request::ready(int partition) {
 }
 
 // With the last partition of an epoch all that the network was left goes, without waiting for the thread or a later call.
-// False: there is more to do.
+// False: there is more to do. (The second look finds that the buffer has been read.)
 bool send_request::went_at_once(std::uint64_t epoch) {
-    return network() != nullptr && !exported_to_host && detail::load_acquire(&words->all_ready) >= epoch &&  // pairs: D2
-           !try_advance();
+    return network() != nullptr && !exported_to_host &&
+           detail::load_acquire(&words->all_ready) >= epoch &&  // pairs: D2
+           !(try_advance() && try_advance());
 }
 
 // Kernels own the states and counters on the GPU; the engine updates them.
@@ -361,7 +362,8 @@ void send_request::drain() {
 // If every partition was readied, and the engine or a queue moved some of them: tells the receiver, unless the poster
 // of the last one has.
 void send_request::conclude() {
-    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || waiting_to_move() || !moving_.empty())
+    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || waiting_to_move()) return;
+    if (!std::all_of(moving_.begin(), moving_.end(), [](const move &m) { return !m.rts && m.transfer->in_order(); }))
         return;
     if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked is found in the
@@ -378,6 +380,15 @@ void send_request::conclude() {
         if (const status broken = posted_->queue->failed(posted); !broken.ok()) fail(broken);
     }
     if (route_ == nullptr && refusal_ == refused_not) fail(taken_back);
+    if (told_end_ != epoch_) tell_end();
+    if (!moving_.empty()) return;
+    concluded_ = epoch_;
+    detail::store_release(&words->concluded, epoch_);  // for kernels that wait for the epoch's end; pairs: K3
+}
+
+// Behind all that the engine or a queue has moved in this epoch.
+void send_request::tell_end() {
+    const auto n = static_cast<std::uint64_t>(op.partitions);
     const bool good = refusal_ == refused_not && engine_failure_.ok();
     const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
     if (good && !told) set_flags(route_->chunks.all(), 1);
@@ -397,8 +408,7 @@ void send_request::conclude() {
         // The network may have accepted the words, but be unable to send them before its next call.
         if (link.wire != nullptr) departing_ = link.wire->depart(peer_world());
     }
-    concluded_ = epoch_;
-    detail::store_release(&words->concluded, epoch_);  // for kernels that wait for the epoch's end; pairs: K3
+    told_end_ = epoch_;
 }
 
 bool send_request::advance() {

@@ -101,6 +101,7 @@ private:
     status look_for_both();
     void set_flags(std::uint64_t index, std::uint64_t how_many);
     void conclude();
+    void tell_end();
     void fail(const status &why);
     void fail(const char *why);
     void make_room();
@@ -140,6 +141,7 @@ private:
     std::uint64_t engine_moves_ = 0;                  // in this epoch
     std::uint64_t deferred_ = 0;                      // partitions that the engine has taken over, in all epochs
     std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
+    std::uint64_t told_end_ = 0;                      // last epoch whose end the engine has told the receiver
     // A single copy: the number of partitions at the front that are known to be copied; and when Wait or Test first found that
     // nobody copies the next one (now_ns; 0: not yet).
     std::uint64_t copied_ = 0, idle_since_ = 0;

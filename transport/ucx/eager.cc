@@ -17,23 +17,37 @@ bool eager_outbox::has_room(std::size_t bytes) const {
     return message_.size() + sizeof(eager_record) + padded(bytes) <= usual_bytes;
 }
 
-void eager_outbox::add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes) {
-    if (message_.empty()) {
+void eager_outbox::add_head(eager_kind kind, std::uint64_t address, std::size_t bytes) {
+    if (empty()) {
         message_.reserve(usual_bytes);
         message_.resize(sizeof(eager_head));
     }
     const eager_record head{address, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(kind)};
     const std::size_t at = message_.size();
-    message_.resize(at + sizeof head + padded(bytes));
+    message_.resize(at + sizeof head);
     std::memcpy(message_.data() + at, &head, sizeof head);
-    if (bytes != 0) std::memcpy(message_.data() + at + sizeof head, from, bytes);
 }
 
-std::vector<std::uint8_t> eager_outbox::take(std::uint64_t sender) {
+void eager_outbox::add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes) {
+    add_head(kind, address, bytes);
+    const std::size_t at = message_.size();
+    message_.resize(at + padded(bytes));
+    if (bytes != 0) std::memcpy(message_.data() + at, from, bytes);
+}
+
+void eager_outbox::put_in_place(std::uint64_t address, const void *from, std::size_t bytes) {
+    std::vector<std::uint8_t> behind(padded(bytes) - bytes);
+    add_head(eager_kind::bytes, address, bytes);
+    parts_ = {std::exchange(message_, std::move(behind)), from, bytes, {}};
+    stores_ = true;
+}
+
+eager_parts eager_outbox::take(std::uint64_t sender) {
     const eager_head head{sender, taken_++};
     if (std::exchange(stores_, false)) storing_ = taken_;
-    std::memcpy(message_.data(), &head, sizeof head);
-    return std::exchange(message_, {});
+    (has_body() ? parts_.behind : parts_.before) = std::exchange(message_, {});
+    std::memcpy(parts_.before.data(), &head, sizeof head);
+    return std::exchange(parts_, {});
 }
 
 status eager_inbox::arrive(const void *message, std::size_t bytes, const exposed &is_exposed) {

@@ -41,6 +41,15 @@ struct eager_record {
     std::uint32_t kind;
 };
 
+// A message: what comes before the body, the body, and what comes behind it. The body lies in memory of the caller's; a
+// message need not have one.
+struct eager_parts {
+    std::vector<std::uint8_t> before;
+    const void *body = nullptr;
+    std::size_t body_bytes = 0;
+    std::vector<std::uint8_t> behind;
+};
+
 // Of a message, the records so far.
 class eager_outbox {
 public:
@@ -52,6 +61,9 @@ public:
         add(eager_kind::bytes, address, from, bytes);
         stores_ = true;
     }
+    // The same without a copy: `from` stays as it is until the message has been sent. Once in a message.
+    void put_in_place(std::uint64_t address, const void *from, std::size_t bytes);
+    bool has_body() const { return parts_.body != nullptr; }
     void put_word(std::uint64_t address, std::uint64_t value) {
         add(eager_kind::word, address, &value, sizeof value);
         stores_ = true;
@@ -59,12 +71,15 @@ public:
     void ask(std::uint64_t below) { add(eager_kind::question, below, nullptr, 0); }
     void answer(std::uint64_t below) { add(eager_kind::answer, below, nullptr, 0); }
 
-    bool empty() const { return message_.empty(); }
+    bool empty() const { return message_.empty() && !has_body(); }
     // Whether so many bytes more go into the same message.
     bool has_room(std::size_t bytes) const;
     // The message, numbered.
-    std::vector<std::uint8_t> take(std::uint64_t sender);
-    void clear() { message_.clear(); }
+    eager_parts take(std::uint64_t sender);
+    void clear() {
+        message_.clear();
+        parts_ = {};
+    }
     // So many messages were taken when the last was that stores something: those have to be applied for all that to be
     // there.
     std::uint64_t storing() const { return storing_; }
@@ -72,8 +87,11 @@ public:
 private:
     void add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes);
 
-    std::vector<std::uint8_t> message_;
-    bool stores_ = false;  // what is in message_
+    void add_head(eager_kind kind, std::uint64_t address, std::size_t bytes);
+
+    std::vector<std::uint8_t> message_;  // or, if there is a body, what comes behind it
+    eager_parts parts_;
+    bool stores_ = false;  // what is in the message
     std::uint64_t taken_ = 0, storing_ = 0;
 };
 

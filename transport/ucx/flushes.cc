@@ -52,17 +52,21 @@ struct ucx_network::request final : transfer {
 
 status ucx_network::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                         std::unique_ptr<transfer> &out) {
-    if (bytes > options_.eager_bytes || to.device != on_host)
-        return begin_put(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     out = nullptr;
     if (!within(to, offset, bytes)) return failure(beyond);
     if (bytes == 0) return {};
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
+    const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
+    static std::uint64_t least_in_place = getenv("LIP") ? (uint64_t)atoi(getenv("LIP")) : 8000;
+    if (p.by_sockets && to.device == on_host && options_.eager_bytes != 0 && bytes > least_in_place)
+        return begin_messages(p, address, from, bytes, out);
+    if (bytes > options_.eager_bytes || to.device != on_host)
+        return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     if (p.leaving > most_leaving) return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     if (!p.outbox.has_room(bytes)) send(p);
-    p.outbox.put(reinterpret_cast<std::uint64_t>(to.address) + offset, from, bytes);
+    p.outbox.put(address, from, bytes);
     send_or_hold(p);
     return p.lost;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What goes to a peer as eager messages, and what comes from it.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -9,6 +10,10 @@
 namespace mpix::transport::ucx {
 
 namespace {
+
+// A message has about so many bytes out of the caller's memory: UCX sends it over TCP without a copy, and hands it to the
+// receiving process in one piece (UCX 1.13, UCX_TCP_RX_SEG_SIZE: 64 KiB).
+constexpr std::uint64_t most_in_place = 56 * 1024;
 
 // What this thread holds back: between hold and release.
 struct holding {
@@ -42,26 +47,59 @@ void ucx_network::send(peer_process &p) {
     if (p.outbox.empty() || !p.lost.ok()) return;
     std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
     if (message == nullptr) return needs_progress(p);                             // progress sends it
-    message->bytes = p.outbox.take(p.calls_us);
+    eager_parts &parts = message->parts = p.outbox.take(p.calls_us);
+    message->reading = std::move(p.reading_body);
+    message->pieces = {{{parts.before.data(), parts.before.size()},
+                        {const_cast<void *>(parts.body), parts.body_bytes},
+                        {parts.behind.data(), parts.behind.size()}}};
+    const bool with_body = parts.body != nullptr;
     ++p.begun;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
-                         UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+                         UCP_OP_ATTR_FIELD_MEMORY_TYPE | (with_body ? UCP_OP_ATTR_FIELD_DATATYPE : 0);
+    param.datatype = ucp_dt_make_iov();
     param.flags = UCP_AM_SEND_FLAG_EAGER;
     param.memory_type = UCS_MEMORY_TYPE_HOST;
     param.user_data = message.get();
     param.cb.send = [](void *handle, ucs_status_t, void *data) {
         const std::unique_ptr<eager_message> left(static_cast<eager_message *>(data));
-        left->to.leaving -= left->bytes.size();
+        left->to.leaving -= left->copied();
         instance().ucp_.ucp_request_free(handle);
     };
-    const ucs_status_ptr_t status =
-        ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, message->bytes.data(), message->bytes.size(), &param);
+    const void *const from = with_body ? static_cast<const void *>(message->pieces.data()) : parts.before.data();
+    const std::size_t count = with_body ? message->pieces.size() : parts.before.size();
+    const ucs_status_ptr_t status = ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, from, count, &param);
     if (UCS_PTR_IS_PTR(status)) {
-        p.leaving += message->bytes.size();
+        p.leaving += message->copied();
         static_cast<void>(message.release());
     }
     if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+}
+
+// Finished when UCX has sent all messages whose bodies are in the memory that was put. UCX ends those to a lost peer, too.
+struct ucx_network::put_in_place final : transfer {
+    ucx_network &owner;
+    peer_process &p;  // maps do not move what they hold
+    const body_readers readers = std::make_shared<bool>();
+    put_in_place(ucx_network &o, peer_process &to) : owner(o), p(to) {}
+    bool finished(status &bad) override {
+        const std::lock_guard lock(owner.mutex_);
+        bad = owner.worker_ == nullptr ? owner.broken_ : p.lost;
+        return owner.worker_ == nullptr || readers.use_count() == 1;
+    }
+};
+
+status ucx_network::begin_messages(peer_process &p, std::uint64_t address, const void *from, std::uint64_t bytes,
+                                   std::unique_ptr<transfer> &out) {
+    auto made = std::make_unique<put_in_place>(*this, p);
+    for (std::uint64_t at = 0; at < bytes && p.lost.ok(); at += most_in_place) {
+        if (p.outbox.has_body()) send(p);
+        p.outbox.put_in_place(address + at, static_cast<const char *>(from) + at, std::min(most_in_place, bytes - at));
+        p.reading_body = made->readers;
+    }
+    send_or_hold(p);
+    if (made->readers.use_count() != 1) out = std::move(made);
+    return p.lost;
 }
 
 ucs_status_t ucx_network::take_message(void *, const void *, std::size_t, void *data, std::size_t bytes,

@@ -2,12 +2,26 @@
 //
 // The peers: their addresses, endpoints and ends, and the unpacked keys of their memory.
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "transport/ucx/ucx_network.h"
 
 namespace mpix::transport::ucx {
+
+// UCX 1.13 tells the transports of an endpoint in its printed description only, a line for each lane:
+//     #   lane[0]:  0:tcp/eth0.0 md[0] -> addr[0].md[0]/tcp/sysdev[255] am am_bw#0
+bool lanes_are_sockets(const std::string &description) {
+    bool any = false;
+    for (std::size_t at = description.find("lane["); at != std::string::npos; at = description.find("lane[", at + 1)) {
+        const std::size_t name = description.find_first_not_of(" 0123456789:", description.find(':', at));
+        if (name == std::string::npos || description.compare(name, 4, "tcp/") != 0) return false;
+        any = true;
+    }
+    return any;
+}
 
 status ucx_network::introduce(int peer, std::vector<std::uint8_t> &address) {
     const std::lock_guard lock(mutex_);
@@ -63,7 +77,20 @@ status ucx_network::connect(peer_process &p) {
         p.endpoint = nullptr;
         return error("ucp_ep_create", s);
     }
+    p.by_sockets = lanes_are_sockets(describe(p.endpoint));
     return {};
+}
+
+std::string ucx_network::describe(ucp_ep_h endpoint) const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    std::FILE *const stream = open_memstream(&text, &length);
+    if (stream == nullptr) return {};
+    ucp_.ucp_ep_print_info(endpoint, stream);
+    std::fclose(stream);
+    const std::unique_ptr<char, decltype(&std::free)> freed(text, std::free);
+    if (getenv("DBGM")) fputs(text, stderr);
+    return {text, length};
 }
 
 void ucx_network::close(peer_process &p) {
@@ -88,6 +115,7 @@ status ucx_network::error(const char *what, ucs_status_t s) const {
 const status &ucx_network::lose(peer_process &p, const status &why) {
     p.waiting.clear();
     p.outbox.clear();
+    p.reading_body = nullptr;
     if (p.lost.ok()) p.lost = why;
     return p.lost;
 }

@@ -28,6 +28,7 @@ namespace mpix::transport::ucx {
     F(ucp_ep_create)                  \
     F(ucp_ep_close_nbx)               \
     F(ucp_ep_flush_nbx)               \
+    F(ucp_ep_print_info)              \
     F(ucp_ep_rkey_unpack)             \
     F(ucp_rkey_destroy)               \
     F(ucp_rkey_pack)                  \

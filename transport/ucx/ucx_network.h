@@ -14,6 +14,7 @@
 #ifndef MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 #define MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,6 +41,9 @@ struct waiting_word {
     std::uint64_t address, value;
 };
 
+// A message's share in those that UCX reads a caller's memory for: how many there are is known by its count of users.
+using body_readers = std::shared_ptr<bool>;
+
 struct peer_process {
     std::vector<std::uint8_t> address;  // empty: not told yet
     std::uint64_t calls_us = 0;
@@ -51,10 +55,12 @@ struct peer_process {
     safe_deque<waiting_word> waiting;
     std::uint64_t words = 0;
     eager_outbox outbox;
-    bool held_back = false;     // it is not empty, and goes when a thread that holds releases
+    body_readers reading_body;    // of the body in it
+    bool by_sockets = false;      // UCX reaches it over TCP only
+    bool held_back = false;       // it is not empty, and goes when a thread that holds releases
     unsigned rounds_to_wait = 0;  // of progress, while nobody needs soon what is in it
-    std::uint64_t leaving = 0;  // bytes of messages that UCX has, and has not sent
-    std::uint64_t asked = 0;    // the last question in it
+    std::uint64_t leaving = 0;    // bytes of messages that UCX has, and has not sent
+    std::uint64_t asked = 0;      // the last question in it
     eager_inbox inbox;
     bool deaf = false;              // nothing that it says counts any more
     bool in_progress_list = false;  // progress has something to do for it
@@ -65,8 +71,11 @@ struct peer_process {
 
 struct eager_message {
     explicit eager_message(peer_process &p) : to(p) {}
+    std::size_t copied() const { return parts.before.size() + parts.behind.size(); }
     peer_process &to;
-    std::vector<std::uint8_t> bytes;
+    eager_parts parts;
+    std::array<ucp_dt_iov_t, 3> pieces{};  // with a body
+    body_readers reading;
 };
 
 // A key of a peer's memory, unpacked once for all regions under it.
@@ -75,6 +84,9 @@ struct unpacked_key {
     int peer = 0;
     unsigned users = 0;
 };
+
+// Whether all lanes of an endpoint, as UCX describes it, go over TCP.
+bool lanes_are_sockets(const std::string &description);
 
 class ucx_network final : public network {
 public:
@@ -121,6 +133,7 @@ private:
         status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                    std::unique_ptr<transfer> &out) override;
     };
+    struct put_in_place;  // messages out of the caller's memory
     struct request;       // a request of UCX's, until it has completed
     struct wait_for_all;  // and what is made of it: flushes.cc
     struct confirmation;
@@ -140,6 +153,7 @@ private:
     status connect(int number, peer_process *&out);
     status connect(peer_process &p);
     void close(peer_process &p);
+    std::string describe(ucp_ep_h endpoint) const;
     status error(const char *what, ucs_status_t s) const;
     const status &lose(peer_process &p, const status &why);
     // Also in UCX's callbacks, through which nothing may be thrown.
@@ -152,6 +166,9 @@ private:
     }
 
     // messages.cc
+    // Bytes that stay where they are until UCX has sent them.
+    status begin_messages(peer_process &p, std::uint64_t address, const void *from, std::uint64_t bytes,
+                          std::unique_ptr<transfer> &out);
     void send_or_hold(peer_process &p);
     // What is in the outbox. `mutex_` is held.
     void send(peer_process &p);
