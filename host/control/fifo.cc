@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/control/fifo.h"
 
+#include <mpix/detail/order.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -15,16 +17,26 @@ std::size_t news_bytes(std::size_t senders) { return (words_for(senders) * sizeo
 
 std::atomic<std::uint64_t> *news_in(void *inbox) { return static_cast<std::atomic<std::uint64_t> *>(inbox); }
 char *fifos_in(void *inbox, std::size_t senders) { return static_cast<char *>(inbox) + news_bytes(senders); }
-std::uint64_t fifo_bytes(std::uint64_t slots) { return sizeof(control_fifo) + slots * sizeof(control_packet); }
+std::uint64_t fifo_bytes(std::uint64_t slots) { return sizeof(control_fifo) + slots * sizeof(fifo_slot); }
 control_fifo &fifo_at(char *fifos, std::size_t i, std::uint64_t slots) {
     return *reinterpret_cast<control_fifo *>(fifos + i * fifo_bytes(slots));
+}
+
+// Behind which there are only zeros; in words of 8.
+std::uint64_t used_bytes(const control_packet &packet) {
+    std::size_t used = sizeof packet;
+    for (std::uint64_t word = 0; used != 0; used -= sizeof word) {
+        std::memcpy(&word, packet.bytes + used - sizeof word, sizeof word);
+        if (word != 0) break;
+    }
+    return used;
 }
 
 }  // namespace
 
 std::uint64_t fifo_slots(std::size_t senders) {
     constexpr std::uint64_t least = 8, most = 128, all_bytes = 1u << 20;
-    return std::clamp(all_bytes / sizeof(control_packet) / std::max<std::size_t>(senders, 1), least, most);
+    return std::clamp(all_bytes / sizeof(fifo_slot) / std::max<std::size_t>(senders, 1), least, most);
 }
 
 std::uint64_t inbox_bytes(std::size_t senders) {
@@ -51,7 +63,11 @@ bool control_inbox::receive(std::size_t &sender, control_packet &out) {
             // acquire: pairs with the release in put(); the message is there.
             const std::uint64_t waiting = fifo.put.load(std::memory_order_acquire) - taken_[i];  // pairs: W1
             if (waiting == 0 || waiting > slots_) continue;  // a correct sender never counts that far
-            std::memcpy(&out, &fifo.slots()[taken_[i] % slots_], sizeof out);
+            const fifo_slot &slot = fifo.slots()[taken_[i] % slots_];
+            // Read once: it is not to be trusted, and may change.
+            const std::uint64_t bytes = std::min<std::uint64_t>(detail::load_relaxed(&slot.bytes), sizeof out);
+            std::memcpy(out.bytes, slot.packet.bytes, bytes);
+            std::memset(out.bytes + bytes, 0, sizeof out - bytes);
             // release: pairs with the acquire in put(); the slot has been read and may be written to.
             fifo.taken.store(++taken_[i], std::memory_order_release);  // pairs: W2
             sender = i;
@@ -70,7 +86,10 @@ control_outbox::control_outbox(void *inbox, std::size_t senders, std::size_t sen
 bool control_outbox::put(const control_packet &packet) {
     // acquire: pairs with the release in receive(); the slot has been read.
     if (put_ - fifo_->taken.load(std::memory_order_acquire) >= slots_) return false;  // pairs: W2
-    std::memcpy(&fifo_->slots()[put_ % slots_], &packet, sizeof packet);
+    fifo_slot &slot = fifo_->slots()[put_ % slots_];
+    const std::uint64_t bytes = used_bytes(packet);
+    slot.bytes = bytes;
+    std::memcpy(slot.packet.bytes, packet.bytes, bytes);
     // release: both pair with the acquires in receive(); whoever sees the bit sees the count, and with it the message.
     fifo_->put.store(++put_, std::memory_order_release);  // pairs: W1
     news_->fetch_or(bit_, std::memory_order_release);     // pairs: W3

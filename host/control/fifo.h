@@ -15,12 +15,18 @@
 
 namespace mpix {
 
+// A packet without the zeros at its end: most messages are short, and each cache line costs the receiver a transfer.
+struct alignas(64) fifo_slot {
+    std::uint64_t bytes;
+    control_packet packet;  // the first `bytes` of it count
+};
+
 // In shared memory, zero at first; its slots follow.
 struct control_fifo {
     alignas(64) std::atomic<std::uint64_t> taken;  // messages, by the receiver
     alignas(64) std::atomic<std::uint64_t> put;    // messages, by the sender
 
-    control_packet *slots() { return reinterpret_cast<control_packet *>(this + 1); }
+    fifo_slot *slots() { return reinterpret_cast<fifo_slot *>(this + 1); }
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

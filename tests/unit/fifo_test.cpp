@@ -37,10 +37,9 @@ struct shared_inbox {
 control_packet message(std::size_t sender, std::uint64_t n) {
     control_packet m;
     std::mt19937_64 random(sender * 1000003 + n);
-    for (std::size_t i = 0; i < sizeof m; i += 8) {
-        const std::uint64_t r = random();
-        std::memcpy(m.bytes + i, &r, 8);
-    }
+    const std::size_t end = random() % (sizeof m + 1);  // zeros behind it
+    std::memset(static_cast<void *>(&m), 0, sizeof m);
+    for (std::size_t i = 0; i < end; ++i) m.bytes[i] = static_cast<std::byte>(random());
     return m;
 }
 
