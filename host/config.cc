@@ -96,7 +96,9 @@ status restrict_transports(const configuration &c) {
     };
     keep("MPIX_TRANSPORTS", c.transports, transport::use_only(c.transports));
     keep("MPIX_VERBS_DEVICE", c.verbs_device, transport::use_rdma_device(c.verbs_device));
-    keep("MPIX_UCX_EAGER_BYTES", std::to_string(c.ucx_eager_bytes), transport::use_ucx(c.ucx_gpu, c.ucx_eager_bytes));
+    const count_or_auto &eager = c.ucx_eager_bytes;
+    keep("MPIX_UCX_EAGER_BYTES", std::to_string(eager.number),
+         transport::use_ucx(c.ucx_gpu, eager.automatic ? std::nullopt : std::optional(eager.number)));
     return bad;
 }
 

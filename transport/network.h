@@ -53,6 +53,8 @@ struct network {
     virtual status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) {
         return put_word(to, offset, value);
     }
+    // Host memory is put to the peer in messages, with the words behind it, up to so many bytes; for the user. 0: never.
+    virtual std::uint64_t most_in_messages(int /*peer*/) { return 0; }
     // Between the two, small puts and words may wait for each other, to go together; see held_puts. Calls nest.
     virtual void hold() {}
     virtual void release() {}

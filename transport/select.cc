@@ -53,10 +53,10 @@ status use_only(const std::string &names) {
 
 status use_rdma_device(const std::string &spec) { return parse_device_spec(spec, allowed().rdma_device); }
 
-status use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes) {
+status use_ucx(bool for_gpu_memory, std::optional<std::uint64_t> eager_bytes) {
     allowed().by_ucx.gpu_memory = for_gpu_memory;
-    if (eager_bytes > ucx_options::most_eager_bytes)
-        return failure("it takes a whole number from 0 to " + std::to_string(ucx_options::most_eager_bytes));
+    if (eager_bytes.value_or(0) > ucx_options::most_eager_bytes)
+        return failure("it takes auto, or a whole number from 0 to " + std::to_string(ucx_options::most_eager_bytes));
     allowed().by_ucx.eager_bytes = eager_bytes;
     return {};
 }

@@ -4,6 +4,7 @@
 #ifndef MPIX_TRANSPORT_SELECT_H
 #define MPIX_TRANSPORT_SELECT_H
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ status use_rdma_device(const std::string &spec);
 
 // Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. Fails if those are too
 // large. Before anything else, too.
-status use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes);
+status use_ucx(bool for_gpu_memory, std::optional<std::uint64_t> eager_bytes);
 
 // Tests: these are the GPUs, and their memory is host memory, to UCX as well. Before anything else, too.
 void play_gpus(transport &gpus);

@@ -5,14 +5,16 @@
 #define MPIX_TRANSPORT_UCX_OPTIONS_H
 
 #include <cstdint>
+#include <optional>
 
 namespace mpix::transport {
 
 struct ucx_options {
-    static constexpr std::uint64_t most_eager_bytes = 1 << 20;
-    bool gpu_memory = true;         // where it can
-    bool fake_gpus = false;         // tests: that is host memory
-    std::uint64_t eager_bytes = 0;  // puts into host memory of at most so many go as messages
+    static constexpr std::uint64_t usual_eager_bytes = 1 << 16, most_eager_bytes = 1 << 20;
+    bool gpu_memory = true;  // where it can
+    bool fake_gpus = false;  // tests: that is host memory
+    // Puts into host memory of at most so many go as messages; without a number all do over TCP, and else usual ones.
+    std::optional<std::uint64_t> eager_bytes = std::nullopt;
 };
 
 }  // namespace mpix::transport

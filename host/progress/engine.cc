@@ -79,7 +79,8 @@ bool advance_some() {
         std::uint64_t times = 0;  // that it had been attended before we asked
         bool finished = false;
     };
-    thread_local std::array<turn, handful> turns;  // empty between calls: to make it takes longer than a look at a request
+    thread_local std::array<turn, handful>
+        turns;  // empty between calls: to make it takes longer than a look at a request
     std::size_t taken = 0;
     bool last = false;
     {
@@ -97,7 +98,8 @@ bool advance_some() {
             const turn &t = turns[i];
             // Attended anew since we asked? Then the answer is out of date. Another thread may have dismissed it, and
             // the user have attended it again, so it is not enough that it is in the list.
-            if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times) dismiss(*t.r);
+            if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times)
+                dismiss(*t.r);
         }
     }
     for (std::size_t i = 0; i < taken; ++i) turns[i].r = nullptr;  // which may be the last owner

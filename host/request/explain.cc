@@ -103,7 +103,8 @@ std::string size_range(const slot_range &range) {
 
 // How UCX puts from host memory into host memory.
 void add_puts(table &out, const request &r) {
-    const std::uint64_t eager = config().ucx_eager_bytes, no_limit = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t eager = transport::network_in_use()->most_in_messages(r.peer_world()),
+                        no_limit = std::numeric_limits<std::uint64_t>::max();
     out.line("    by UCX, by partition size (MPIX_UCX_EAGER_BYTES):");
     const auto range = [&](const slot_range &sizes, const char *how) {
         const bool here = r.partition_bytes >= sizes.least && r.partition_bytes <= sizes.most;
@@ -111,7 +112,8 @@ void add_puts(table &out, const request &r) {
                         here ? format("  <- {} bytes", r.partition_bytes) : ""));
     };
     if (eager > 0) range({0, eager, 0}, "in a message with the flag, which the receiver's process stores");
-    range({eager > 0 ? eager + 1 : 0, no_limit, 0}, "a put, and the flag once that is known to have arrived");
+    if (eager < no_limit)
+        range({eager > 0 ? eager + 1 : 0, no_limit, 0}, "a put, and the flag once that is known to have arrived");
 }
 
 // Once it is exported, between nodes.

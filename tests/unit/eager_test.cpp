@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "transport/ucx/lanes.h"
 
 using namespace mpix::transport;
 using mpix::status;
@@ -47,6 +48,15 @@ struct memory {
     }
 };
 
+// As it arrives.
+message joined(const ucx::eager_parts &parts) {
+    message m = parts.before;
+    const auto *const body = static_cast<const std::uint8_t *>(parts.body);
+    m.insert(m.end(), body, body + parts.body_bytes);
+    m.insert(m.end(), parts.behind.begin(), parts.behind.end());
+    return m;
+}
+
 status deliver(eager_inbox &in, const message &m, memory &to) { return in.arrive(m.data(), m.size(), to.covers); }
 
 // A message of one record, however wrong.
@@ -80,7 +90,7 @@ TEST_CASE("what is put is stored, byte for byte, and nothing beside it") {
         }
         CHECK_FALSE(out.empty());
         CHECK(m.untouched());
-        const message sent = out.take(3);
+        const message sent = joined(out.take(3));
         CHECK(out.empty());
         eager_head head;
         std::memcpy(&head, sent.data(), sizeof head);
@@ -96,9 +106,59 @@ TEST_CASE("a message has as much room as it says") {
     CHECK(out.has_room(eager_outbox::usual_bytes - sizeof(eager_record)));
     CHECK_FALSE(out.has_room(eager_outbox::usual_bytes));
     const std::vector<std::uint8_t> large(3 * eager_outbox::usual_bytes);
+    out.set_usual_bytes(eager_outbox::by_sockets);
+    CHECK(out.has_room(eager_outbox::by_sockets - sizeof(eager_record)));
+    CHECK_FALSE(out.has_room(eager_outbox::by_sockets));
     out.put(0x1000, large.data(), large.size());
+    CHECK(out.has_room(eager_outbox::usual_bytes));
+    out.set_usual_bytes(eager_outbox::usual_bytes);
     CHECK_FALSE(out.has_room(0));
-    CHECK(out.take(0).size() == sizeof(eager_head) + sizeof(eager_record) + large.size());
+    CHECK(joined(out.take(0)).size() == sizeof(eager_head) + sizeof(eager_record) + large.size());
+}
+
+TEST_CASE("a body stays where it is until the message is taken, and what is put behind it comes behind it") {
+    std::mt19937_64 random{std::random_device{}()};
+    for (int round = 0; round < 200; ++round) {
+        memory m;
+        eager_outbox out;
+        eager_inbox in;
+        const std::size_t bytes = random() % 2000 + 1, at = 64 + random() % 100;
+        std::vector<std::uint8_t> body(bytes);
+        const std::uint64_t word = random();
+        if (random() % 2 == 0) out.put_word(m.at(0), word);
+        CHECK_FALSE(out.has_body());
+        out.put_in_place(m.at(at), body.data(), bytes);
+        CHECK((out.has_body() && !out.empty()));
+        if (random() % 2 == 0) out.put_word(m.at(8), word + 1);
+        for (auto &b : body) b = static_cast<std::uint8_t>(random());  // after it was put
+        const message sent = joined(out.take(0));
+        CHECK((out.empty() && !out.has_body() && out.storing() == 1));
+        REQUIRE(deliver(in, sent, m).ok());
+        CHECK(std::equal(body.begin(), body.end(), m.exposed() + at));
+        CHECK((m.exposed()[at - 1] == poison && m.exposed()[at + bytes] == poison));
+        CHECK(m.others_untouched());
+        // The next one has none.
+        out.put_word(m.at(16), word);
+        REQUIRE(deliver(in, joined(out.take(0)), m).ok());
+        CHECK(std::memcmp(m.exposed() + 16, &word, sizeof word) == 0);
+    }
+}
+
+TEST_CASE("what goes over TCP only is known from UCX's description") {
+    const std::string head = "#\n# UCP endpoint \n#\n#               peer: <no debug data>\n";
+    const std::string tcp =
+        "#                 lane[0]:  1:tcp/eth0.0 md[1]  -> md[1]/tcp/sysdev[255] am am_bw#0 wireup\n";
+    const std::string second = "#                 lane[1]: 12:tcp/eth1.0 md[1]  -> md[1]/tcp/sysdev[255] am_bw#1\n";
+    const std::string rc =
+        "#                 lane[1]:  5:rc_mlx5/mlx5_0:1.0 md[4] -> addr[0].md[4]/ib/sysdev[2] rma_bw#0\n";
+    CHECK(ucx::lanes_are_sockets(head + tcp));
+    CHECK(ucx::lanes_are_sockets(head + tcp + second));
+    CHECK_FALSE(ucx::lanes_are_sockets(head + tcp + rc));
+    CHECK_FALSE(ucx::lanes_are_sockets(head + rc + tcp));
+    CHECK_FALSE(ucx::lanes_are_sockets(head));
+    CHECK_FALSE(ucx::lanes_are_sockets(""));
+    CHECK_FALSE(ucx::lanes_are_sockets("lane["));
+    CHECK_FALSE(ucx::lanes_are_sockets("lane[0]: 1:"));
 }
 
 TEST_CASE("messages are applied in their order, whatever order they come in") {
@@ -115,7 +175,7 @@ TEST_CASE("messages are applied in their order, whatever order they come in") {
             out.put(m.at(8 + i), &byte, 1);
             out.put_word(m.at(0), i + 1);
             if (i == 9) out.ask(9);
-            messages.push_back(out.take(0));
+            messages.push_back(joined(out.take(0)));
         }
         std::vector<std::size_t> order(count);
         std::iota(order.begin(), order.end(), 0);
@@ -149,10 +209,10 @@ TEST_CASE("an answer is known where the question was asked; an older one changes
     eager_inbox in;
     CHECK(in.answered() == 0);
     out.answer(5);
-    REQUIRE(deliver(in, out.take(0), m).ok());
+    REQUIRE(deliver(in, joined(out.take(0)), m).ok());
     CHECK(in.answered() == 5);
     out.answer(4);
-    REQUIRE(deliver(in, out.take(0), m).ok());
+    REQUIRE(deliver(in, joined(out.take(0)), m).ok());
     CHECK(in.answered() == 5);
     // None of that has to be confirmed itself.
     CHECK(out.storing() == 0);
@@ -192,7 +252,7 @@ TEST_CASE("what is malformed or not exposed is refused, and not stored") {
     const std::uint64_t data[2] = {0x0123456789abcdef, 0xfedcba9876543210};
     out.put(m.at(64), data, 16);
     out.put_word(m.at(0), 1);
-    const message whole = out.take(0);
+    const message whole = joined(out.take(0));
     const std::size_t first_end = sizeof(eager_head) + sizeof(eager_record) + 16;
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
         INFO("cut off behind " << bytes << " bytes");

@@ -14,12 +14,12 @@ constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) & ~std::siz
 }  // namespace
 
 bool eager_outbox::has_room(std::size_t bytes) const {
-    return message_.size() + sizeof(eager_record) + padded(bytes) <= usual_bytes;
+    return message_.size() + sizeof(eager_record) + padded(bytes) <= usual_bytes_;
 }
 
 void eager_outbox::add_head(eager_kind kind, std::uint64_t address, std::size_t bytes) {
     if (empty()) {
-        message_.reserve(usual_bytes);
+        message_.reserve(2048);
         message_.resize(sizeof(eager_head));
     }
     const eager_record head{address, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(kind)};

@@ -53,9 +53,10 @@ struct eager_parts {
 // Of a message, the records so far.
 class eager_outbox {
 public:
-    // A message has about so many bytes: what UCX sends as one piece, over TCP too (UCX 1.13, UCX_TCP_TX_SEG_SIZE: 8
-    // KiB).
-    static constexpr std::size_t usual_bytes = 8000;
+    // A message has about so many bytes: what UCX sends as one piece over any network (1.13, UCX_TCP_TX_SEG_SIZE: 8 KiB);
+    // and what it sends and receives as one over TCP, out of memory that it does not copy (UCX_TCP_RX_SEG_SIZE: 64 KiB).
+    static constexpr std::size_t usual_bytes = 8000, by_sockets = 56 * 1024;
+    void set_usual_bytes(std::size_t bytes) { usual_bytes_ = bytes; }
 
     void put(std::uint64_t address, const void *from, std::size_t bytes) {
         add(eager_kind::bytes, address, from, bytes);
@@ -91,6 +92,7 @@ private:
 
     std::vector<std::uint8_t> message_;  // or, if there is a body, what comes behind it
     eager_parts parts_;
+    std::size_t usual_bytes_ = usual_bytes;
     bool stores_ = false;  // what is in the message
     std::uint64_t taken_ = 0, storing_ = 0;
 };

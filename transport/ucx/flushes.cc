@@ -15,6 +15,9 @@ namespace {
 // A peer for which so many bytes of messages wait to be sent is put to from where they are, until some have left.
 constexpr std::uint64_t most_leaving = 4u << 20;
 
+// Over TCP, puts of more bytes are sent from where they are. Fewer share messages: a copy costs less than a message.
+constexpr std::uint64_t most_copied = 16 * 1024;
+
 constexpr const char *beyond = "a put beyond the end of the peer's region";
 bool within(const region &to, std::uint64_t offset, std::uint64_t bytes) {
     return offset <= to.bytes && bytes <= to.bytes - offset;
@@ -59,12 +62,10 @@ status ucx_network::put(const region &to, std::uint64_t offset, const void *from
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
-    static std::uint64_t least_in_place = getenv("LIP") ? (uint64_t)atoi(getenv("LIP")) : 8000;
-    if (p.by_sockets && to.device == on_host && options_.eager_bytes != 0 && bytes > least_in_place)
-        return begin_messages(p, address, from, bytes, out);
-    if (bytes > options_.eager_bytes || to.device != on_host)
+    const bool eager = to.device == on_host && bytes <= most_eager(p);
+    if (eager && p.by_sockets && bytes > most_copied) return begin_messages(p, address, from, bytes, out);
+    if (!eager || p.leaving > most_leaving)
         return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
-    if (p.leaving > most_leaving) return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     if (!p.outbox.has_room(bytes)) send(p);
     p.outbox.put(address, from, bytes);
     send_or_hold(p);

@@ -11,10 +11,6 @@ namespace mpix::transport::ucx {
 
 namespace {
 
-// A message has about so many bytes out of the caller's memory: UCX sends it over TCP without a copy, and hands it to the
-// receiving process in one piece (UCX 1.13, UCX_TCP_RX_SEG_SIZE: 64 KiB).
-constexpr std::uint64_t most_in_place = 56 * 1024;
-
 // What this thread holds back: between hold and release.
 struct holding {
     unsigned depth = 0;
@@ -92,9 +88,11 @@ struct ucx_network::put_in_place final : transfer {
 status ucx_network::begin_messages(peer_process &p, std::uint64_t address, const void *from, std::uint64_t bytes,
                                    std::unique_ptr<transfer> &out) {
     auto made = std::make_unique<put_in_place>(*this, p);
-    for (std::uint64_t at = 0; at < bytes && p.lost.ok(); at += most_in_place) {
+    constexpr std::uint64_t most = eager_outbox::by_sockets;
+    for (std::uint64_t at = 0; at < bytes && p.lost.ok(); at += most) {
         if (p.outbox.has_body()) send(p);
-        p.outbox.put_in_place(address + at, static_cast<const char *>(from) + at, std::min(most_in_place, bytes - at));
+        if (p.outbox.has_body()) throw std::bad_alloc();  // it has not gone; all is put again
+        p.outbox.put_in_place(address + at, static_cast<const char *>(from) + at, std::min(most, bytes - at));
         p.reading_body = made->readers;
     }
     send_or_hold(p);

@@ -7,21 +7,10 @@
 #include <cstring>
 #include <new>
 
+#include "transport/ucx/lanes.h"
 #include "transport/ucx/ucx_network.h"
 
 namespace mpix::transport::ucx {
-
-// UCX 1.13 tells the transports of an endpoint in its printed description only, a line for each lane:
-//     #   lane[0]:  0:tcp/eth0.0 md[0] -> addr[0].md[0]/tcp/sysdev[255] am am_bw#0
-bool lanes_are_sockets(const std::string &description) {
-    bool any = false;
-    for (std::size_t at = description.find("lane["); at != std::string::npos; at = description.find("lane[", at + 1)) {
-        const std::size_t name = description.find_first_not_of(" 0123456789:", description.find(':', at));
-        if (name == std::string::npos || description.compare(name, 4, "tcp/") != 0) return false;
-        any = true;
-    }
-    return any;
-}
 
 status ucx_network::introduce(int peer, std::vector<std::uint8_t> &address) {
     const std::lock_guard lock(mutex_);
@@ -78,6 +67,7 @@ status ucx_network::connect(peer_process &p) {
         return error("ucp_ep_create", s);
     }
     p.by_sockets = lanes_are_sockets(describe(p.endpoint));
+    if (p.by_sockets) p.outbox.set_usual_bytes(eager_outbox::by_sockets);
     return {};
 }
 
@@ -132,6 +122,12 @@ status ucx_network::lost(int peer) {
     const std::lock_guard lock(mutex_);
     const auto it = peers_.find(peer);
     return it == peers_.end() ? status{} : it->second.lost;
+}
+
+std::uint64_t ucx_network::most_in_messages(int peer) {
+    const std::lock_guard lock(mutex_);
+    const auto it = peers_.find(peer);
+    return it == peers_.end() ? 0 : most_eager(it->second);
 }
 
 void ucx_network::give_up(int peer) {

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -85,9 +86,6 @@ struct unpacked_key {
     unsigned users = 0;
 };
 
-// Whether all lanes of an endpoint, as UCX describes it, go over TCP.
-bool lanes_are_sockets(const std::string &description);
-
 class ucx_network final : public network {
 public:
     const char *name() const override { return "ucx"; }
@@ -105,6 +103,7 @@ public:
                std::unique_ptr<transfer> &out) override;
     status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
     status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    std::uint64_t most_in_messages(int peer) override;
     // What one thread holds back another may send: then it goes earlier.
     void hold() override;
     void release() override;
@@ -161,6 +160,10 @@ private:
     status attach(const wire_region &wire, const wire_region *rest, int peer, region &out);
     // Puts under way may still use the key.
     void retire(peer_process &p, ucp_rkey_h key);
+    std::uint64_t most_eager(const peer_process &p) const {
+        if (options_.eager_bytes.has_value()) return *options_.eager_bytes;
+        return p.by_sockets ? std::numeric_limits<std::uint64_t>::max() : ucx_options::usual_eager_bytes;
+    }
     peer_process &peer_of(const region &to) {
         return peers_.at(reinterpret_cast<const unpacked_key *>(to.handle)->peer);
     }
