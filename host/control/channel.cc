@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/config.h"
+#include "host/control/collective.h"
 #include "host/format.h"
 #include "host/progress.h"
 
@@ -30,7 +31,8 @@ bool overtakes(int world_rank, const control_message &message, std::unique_ptr<t
 }  // namespace
 
 void control_channel::open() {
-    PMPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    MPI_Request made = MPI_REQUEST_NULL;
+    if (PMPI_Comm_idup(MPI_COMM_WORLD, &comm_, &made) == MPI_SUCCESS) finish_collective(made);
     PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     post_receive();
 }

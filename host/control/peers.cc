@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/control/collective.h"
+
 namespace mpix {
 namespace {
 
@@ -96,7 +98,9 @@ void process_table::exchange() {
     // It fails only for regions of others.
     if (own_inbox_) static_cast<void>(transport::node_memory().describe(own_inbox_, mine.inbox));
     std::vector<neighbour> all(senders);
-    PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+    MPI_Request gathered = MPI_REQUEST_NULL;
+    PMPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node, &gathered);
+    finish_collective(gathered);
     world_ranks_.clear();
     for (const neighbour &n : all) {
         if (n.world_rank == me_)
@@ -110,7 +114,9 @@ void process_table::exchange() {
     const int next = world_ranks_[(our_place_ + 1) % senders];
     const int shares = own_inbox_ && outbox_to(next) != nullptr;
     int all_share = 0;
-    PMPI_Allreduce(&shares, &all_share, 1, MPI_INT, MPI_MIN, node);
+    MPI_Request agreed = MPI_REQUEST_NULL;
+    PMPI_Iallreduce(&shares, &all_share, 1, MPI_INT, MPI_MIN, node, &agreed);
+    finish_collective(agreed);
     PMPI_Comm_free(&node);
     all_share_memory_.store(all_share != 0 && size == job_size, std::memory_order_relaxed);
 }

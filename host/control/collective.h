@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Waiting for collective calls of the MPI library when a job begins.
+#ifndef MPIX_HOST_CONTROL_COLLECTIVE_H
+#define MPIX_HOST_CONTROL_COLLECTIVE_H
+
+#include <mpi.h>
+#include <mpix/device.cuh>
+
+#include <cstdint>
+
+namespace mpix {
+
+// Completes a non-blocking collective, and yields the core meanwhile: libraries do not in their blocking ones, so where
+// processes share cores each of those takes time slices of others.
+inline int finish_collective(MPI_Request &request) {
+    const std::uint64_t since = detail::now_ns();
+    for (int done = 0;;) {
+        if (const int code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS || done) return code;
+        detail::pause_waiting(detail::now_ns() - since > detail::long_wait_ns);
+    }
+}
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_CONTROL_COLLECTIVE_H
