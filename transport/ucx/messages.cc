@@ -103,6 +103,7 @@ status ucx_network::begin_messages(peer_process &p, std::uint64_t address, const
 ucs_status_t ucx_network::take_message(void *, const void *, std::size_t, void *data, std::size_t bytes,
                                        const ucp_am_recv_param_t *how) {
     ucx_network &us = instance();
+    ++us.received_;
     if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // refused: nothing of ours sends so
     eager_head head{};
     if (bytes < sizeof head) return UCS_OK;  // of nobody

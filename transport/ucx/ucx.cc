@@ -87,7 +87,8 @@ bool ucx_network::progress() {
     const std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread is at it
     if (!lock || worker_ == nullptr) return false;
     int events = 0;
-    while (events < 16 && ucp_.ucp_worker_progress(worker_) != 0) ++events;
+    const std::uint64_t before = received_;  // a caller may be waiting for what a message brings
+    while (events < 16 && received_ == before && ucp_.ucp_worker_progress(worker_) != 0) ++events;
     for (peer_process *const p : std::exchange(to_progress_, {})) {
         p->in_progress_list = false;
         try {

@@ -204,6 +204,7 @@ private:
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
     safe_vector<peer_process *> held_back_, to_progress_;  // maps do not move what they hold
+    std::uint64_t received_ = 0;  // messages
     exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
     status no_gpu_memory_;
