@@ -19,17 +19,24 @@ namespace mpix::detail {
 #if !defined(__CUDA_ARCH__)
 // Beside busy processes sched_yield returns only after each of them has had its time slice: after milliseconds. A
 // thread that wakes up from a sleep runs sooner. So after a slow yield no thread of the process yields until this time
-// (now_ns). Relaxed: a hint.
-inline std::atomic<std::uint64_t> yields_again_at{0};
+// (now_ns); and twice as long after the next, if no yield between them was quick. Relaxed: hints.
+inline constexpr std::uint64_t least_without_yields_ns = 2'000'000, most_without_yields_ns = 200'000'000;
+inline std::atomic<std::uint64_t> yields_again_at{0}, without_yields_ns{least_without_yields_ns};
 
 // Yields. False, and nothing has been done: yields are slow now, so sleep instead.
 inline bool try_yield() {
-    constexpr std::uint64_t slow_ns = 1'000'000, period_ns = 200'000'000;
+    constexpr std::uint64_t slow_ns = 1'000'000;
     const std::uint64_t before = now_ns();
     if (before < yields_again_at.load(std::memory_order_relaxed)) return false;
     sched_yield();
-    if (const std::uint64_t after = now_ns(); after - before > slow_ns)
-        yields_again_at.store(after + period_ns, std::memory_order_relaxed);
+    const std::uint64_t after = now_ns(), pause = without_yields_ns.load(std::memory_order_relaxed);
+    if (after - before > slow_ns) {
+        yields_again_at.store(after + pause, std::memory_order_relaxed);
+        without_yields_ns.store(pause < most_without_yields_ns / 2 ? 2 * pause : most_without_yields_ns,
+                                std::memory_order_relaxed);
+    } else if (pause != least_without_yields_ns) {
+        without_yields_ns.store(least_without_yields_ns, std::memory_order_relaxed);
+    }
     return true;
 }
 
