@@ -15,8 +15,13 @@ namespace {
 // A peer for which so many bytes of messages wait to be sent is put to from where they are, until some have left.
 constexpr std::uint64_t most_leaving = 4u << 20;
 
-// Over TCP, puts of more bytes are sent from where they are. Fewer share messages: a copy costs less than a message.
-constexpr std::uint64_t most_copied = 16 * 1024;
+// Over TCP puts are sent from where they are, but a message has one body. So few bytes are copied into a message, if it
+// has one already, since that costs less than another message; and so few in any case.
+constexpr std::uint64_t most_copied = 16 * 1024, always_copied = 8 * 1024;
+
+// A word that can wait does so for one round of progress; or, after an epoch in which something was put to the peer behind
+// such a word, for as long as a reply takes, since the next reply may take it along.
+constexpr unsigned rounds_for_reply = 64;
 
 constexpr const char *beyond = "a put beyond the end of the peer's region";
 bool within(const region &to, std::uint64_t offset, std::uint64_t bytes) {
@@ -63,7 +68,8 @@ status ucx_network::put(const region &to, std::uint64_t offset, const void *from
     if (!p.lost.ok()) return p.lost;
     const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
     const bool eager = to.device == on_host && bytes <= most_eager(p);
-    if (eager && p.by_sockets && bytes > most_copied) return begin_messages(p, address, from, bytes, out);
+    if (eager && p.by_sockets && bytes > (p.outbox.has_body() ? most_copied : always_copied))
+        return begin_messages(p, address, from, bytes, out);
     if (!eager || p.leaving > most_leaving)
         return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     if (!p.outbox.has_room(bytes)) send(p);
@@ -113,6 +119,7 @@ status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
+    p.replied = true;
     send_or_hold(p);
     return p.lost;
 }
@@ -123,11 +130,12 @@ status ucx_network::put_word_later(const region &to, std::uint64_t offset, std::
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     const bool first = p.outbox.empty();
+    const bool replied = std::exchange(p.replied, false);
     add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
     if (!first || !p.waiting.empty()) {
         send_or_hold(p);
     } else {
-        p.rounds_to_wait = 1;
+        p.rounds_to_wait = replied ? rounds_for_reply : 1;
         needs_progress(p);
     }
     return p.lost;

@@ -60,6 +60,7 @@ struct peer_process {
     bool by_sockets = false;      // UCX reaches it over TCP only
     bool held_back = false;       // it is not empty, and goes when a thread that holds releases
     unsigned rounds_to_wait = 0;  // of progress, while nobody needs soon what is in it
+    bool replied = false;         // something was put behind the last word that could wait
     std::uint64_t leaving = 0;    // bytes of messages that UCX has, and has not sent
     std::uint64_t asked = 0;      // the last question in it
     eager_inbox inbox;
@@ -204,7 +205,7 @@ private:
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
     safe_vector<peer_process *> held_back_, to_progress_;  // maps do not move what they hold
-    std::uint64_t received_ = 0;  // messages
+    std::uint64_t received_ = 0;                           // messages
     exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
     status no_gpu_memory_;
