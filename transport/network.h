@@ -49,10 +49,12 @@ struct network {
                        std::unique_ptr<transfer> &out) = 0;
     virtual status put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
     // The same for a word that nobody needs soon: it may wait for what is put to that peer next, or for progress(), with
-    // which it goes at the second call. A second such word takes the first along.
+    // which it goes at some later call. A second such word takes the first along.
     virtual status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) {
         return put_word(to, offset, value);
     }
+    // Whether such words wait, so that somebody has to call progress().
+    virtual bool words_wait() const { return false; }
     // Host memory is put to the peer in messages, with the words behind it, up to so many bytes; for the user. 0: never.
     virtual std::uint64_t most_in_messages(int /*peer*/) { return 0; }
     // Between the two, small puts and words may wait for each other, to go together; see held_puts. Calls nest.

@@ -106,8 +106,15 @@ bool advance_some() {
     return last;
 }
 
-// pairs: H3
-bool work() { return state().any.load(std::memory_order_acquire) || (setup_in_background() && setup_pending()); }
+bool words_wait() {
+    const transport::network *const network = transport::network_in_use();
+    return network != nullptr && network->words_wait();
+}
+
+bool work() {
+    const bool any = state().any.load(std::memory_order_acquire);  // pairs: H3
+    return any || words_wait() || (setup_in_background() && setup_pending());
+}
 
 // A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
 void note_poll() {
@@ -368,7 +375,7 @@ status progress_until(const char *call, wait_clock::time_point since, const std:
 
 bool progress_needs_caller() {
     progress_state &s = state();
-    if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;  // pairs: H3
+    if (!s.any.load(std::memory_order_acquire) && !words_wait() && !setup_pending()) return false;  // pairs: H3
     return progress_is_callers();
 }
 

@@ -223,6 +223,38 @@ static void prepare(void) {
     OK(MPI_Win_free(&window));
 }
 
+// The data is there before the receiver's Start, which then has nothing to wait for; the receiver goes on to a call of the
+// library's. The sender hears of the Start all the same. Each epoch has a message back.
+static void prepare_behind_the_data(void) {
+    static int there[4], back[4];
+    MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    if (world_rank > 1) return;
+    const int peer = 1 - world_rank;
+    int *const out_data = world_rank == 0 ? there : back, *const in_data = world_rank == 0 ? back : there;
+    OK(MPI_Psend_init(out_data, 2, 2, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]));
+    OK(MPI_Precv_init(in_data, 2, 2, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]));
+    for (int epoch = 1; epoch <= 40; ++epoch) {
+        for (int k = 0; k < 4; ++k) out_data[k] = epoch * 100 + world_rank * 10 + k, in_data[k] = -1;
+        if (world_rank == 0) {
+            OK(MPI_Startall(2, r));
+            ready_all(r[0], 2, shuffled);
+            tell(1);
+            OK(MPIX_Pbuf_prepare(r[0]));
+            tell(1);
+        } else {
+            hear(0);
+            OK(MPI_Start(&r[1]));
+            hear(0);
+            OK(MPI_Start(&r[0]));
+            ready_all(r[0], 2, shuffled);
+        }
+        OK(MPI_Waitall(2, r, MPI_STATUSES_IGNORE));
+        for (int k = 0; k < 4; ++k) CHECK(in_data[k] == epoch * 100 + peer * 10 + k);
+    }
+    OK(MPI_Request_free(&r[0]));
+    OK(MPI_Request_free(&r[1]));
+}
+
 static void prepare_all(void) {
     enum { n = 10 };
     static int data[n][6], more[n][6];
@@ -279,6 +311,7 @@ int main(int argc, char **argv) {
         {"rule 9: the sender is in MPI_Recv when the last bytes leave", 2, sender_gone_elsewhere},
         {"progress in calls for the library's requests", 2, in_calls_of_the_library},
         {"MPIX_Pbuf_prepare waits for this epoch's Start", 2, prepare},
+        {"MPIX_Pbuf_prepare hears of a Start that finds all data there", 2, prepare_behind_the_data},
         {"MPIX_Pbuf_prepare_all", 1, prepare_all},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);

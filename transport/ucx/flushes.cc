@@ -19,7 +19,7 @@ constexpr std::uint64_t most_leaving = 4u << 20;
 // has one already, since that costs less than another message; and so few in any case.
 constexpr std::uint64_t most_copied = 16 * 1024, always_copied = 8 * 1024;
 
-// A word that can wait does so for one round of progress; or, after an epoch in which something was put to the peer behind
+// A word that can wait does so until the second round of progress; or, after an epoch in which something was put to the peer behind
 // such a word, for as long as a reply takes, since the next reply may take it along.
 constexpr unsigned rounds_for_reply = 64;
 
@@ -135,10 +135,16 @@ status ucx_network::put_word_later(const region &to, std::uint64_t offset, std::
     if (!first || !p.waiting.empty()) {
         send_or_hold(p);
     } else {
-        p.rounds_to_wait = replied ? rounds_for_reply : 1;
+        wait_rounds(p, replied ? rounds_for_reply : 2);
         needs_progress(p);
     }
     return p.lost;
+}
+
+void ucx_network::wait_rounds(peer_process &p, unsigned rounds) {
+    if ((p.rounds_to_wait != 0) != (rounds != 0))
+        waiting_peers_.fetch_add(rounds != 0 ? 1 : -1u, std::memory_order_relaxed);
+    p.rounds_to_wait = rounds;
 }
 
 void ucx_network::add_word(peer_process &p, std::uint64_t address, std::uint64_t value) {

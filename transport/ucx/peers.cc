@@ -84,6 +84,7 @@ std::string ucx_network::describe(ucp_ep_h endpoint) const {
 }
 
 void ucx_network::close(peer_process &p) {
+    wait_rounds(p, 0);
     if (p.endpoint == nullptr) return;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;

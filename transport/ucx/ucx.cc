@@ -110,8 +110,8 @@ void ucx_network::progress_peer(peer_process &p) {
     answer(p);
     begin_words(p);
     if (!asked && p.rounds_to_wait != 0) {
-        --p.rounds_to_wait;
-        return needs_progress(p);
+        wait_rounds(p, p.rounds_to_wait - 1);
+        if (p.rounds_to_wait != 0) return needs_progress(p);
     }
     send(p);
     if (!p.waiting.empty() || p.inbox.asks()) needs_progress(p);

@@ -15,6 +15,7 @@
 #define MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -104,6 +105,7 @@ public:
                std::unique_ptr<transfer> &out) override;
     status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
     status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    bool words_wait() const override { return waiting_peers_.load(std::memory_order_relaxed) != 0; }
     std::uint64_t most_in_messages(int peer) override;
     // What one thread holds back another may send: then it goes earlier.
     void hold() override;
@@ -190,6 +192,8 @@ private:
                             ucs_memory_type_t type, std::unique_ptr<transfer> &out);
     // To the outbox, or to the waiting words. `mutex_` is held.
     void add_word(peer_process &p, std::uint64_t address, std::uint64_t value);
+    // Of progress, before what is in the outbox goes. `mutex_` is held.
+    void wait_rounds(peer_process &p, unsigned rounds);
     // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p);
     // `mutex_` is held.
@@ -205,6 +209,7 @@ private:
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
     safe_vector<peer_process *> held_back_, to_progress_;  // maps do not move what they hold
+    std::atomic<unsigned> waiting_peers_{0};               // whose words wait for rounds of progress
     std::uint64_t received_ = 0;                           // messages
     exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
