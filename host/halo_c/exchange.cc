@@ -91,6 +91,19 @@ void create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field *fields, const
     *made = new mpix_halo_exchange{exchange_internals::exchange_of(std::move(state)), g.errors};
 }
 
+// Its flags are options of their own in C++. Negative numbers have none.
+status transfer_from_c(int transfer, exchange_options &options) {
+    constexpr int automatic = MPIX_HALO_NODE_MESSAGES_AUTOMATIC, always = MPIX_HALO_NODE_MESSAGES_ALWAYS;
+    const int flags = transfer < 0 ? 0 : transfer & (MPIX_HALO_IN_MESSAGES | automatic | always);
+    options.transfer = static_cast<halo::transfer>(transfer & ~flags);
+    if ((flags & MPIX_HALO_IN_MESSAGES) != 0) options.ghosts = ghost_storage::in_messages;
+    if ((flags & automatic) != 0) options.node_messages = node_messages::automatic;
+    if ((flags & always) != 0) options.node_messages = node_messages::always;
+    if ((flags & automatic) == 0 || (flags & always) == 0) return {};
+    return failure(MPI_ERR_ARG,
+                   "transfer has MPIX_HALO_NODE_MESSAGES_AUTOMATIC and MPIX_HALO_NODE_MESSAGES_ALWAYS; give one");
+}
+
 exchange &of(MPIX_Halo_exchange handle) { return demand_handle(handle, "exchange").exchange; }
 
 }  // namespace
@@ -141,14 +154,12 @@ MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const 
     MPIX_CHECK_THREAD("MPIX_Halo_exchange_create", of_comm(errors_of(grid)));
     return answer("MPIX_Halo_exchange_create", errors_of(grid),
                   [&] {
-                      const bool in_messages = transfer >= 0 && (transfer & MPIX_HALO_IN_MESSAGES) != 0;
                       exchange_options options;
-                      options.transfer =
-                          static_cast<halo::transfer>(in_messages ? transfer & ~MPIX_HALO_IN_MESSAGES : transfer);
-                      if (in_messages) options.ghosts = ghost_storage::in_messages;
-                      create(grid, count, fields, options, {}, exchange);
+                      const status bad = transfer_from_c(transfer, options);
+                      create(grid, count, fields, options, bad, exchange);
                   },
-                  {{"options.ghosts", "the storage of ghost cells (MPIX_HALO_IN_MESSAGES)"}});
+                  {{"options.ghosts", "the storage of ghost cells (MPIX_HALO_IN_MESSAGES)"},
+                   {"options.node_messages", "the choice of node messages (MPIX_HALO_NODE_MESSAGES_)"}});
 }
 MPIX_BOUNDARY("MPIX_Halo_exchange_create", of_comm(errors_of(grid)))
 

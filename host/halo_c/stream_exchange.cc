@@ -33,21 +33,23 @@ stream_exchange &of(MPIX_Halo_stream_exchange handle) { return demand_handle(han
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[],
-                                        const int64_t tile[3], MPIX_Halo_stream_exchange *exchange) try {
+                                        const MPIX_Halo_stream_options *options,
+                                        MPIX_Halo_stream_exchange *exchange) try {
     MPIX_CHECK_THREAD("MPIX_Halo_stream_create", of_comm(errors_of(grid)));
-    return answer("MPIX_Halo_stream_create", errors_of(grid),
-                  [&] {
-                      if (exchange != nullptr) *exchange = MPIX_HALO_STREAM_EXCHANGE_NULL;
-                      const mpix_halo_grid &g = demand_handle(grid, "grid");
-                      std::vector<field> converted;
-                      status bad = exchange == nullptr ? failure(MPI_ERR_ARG, "exchange is null") : status{};
-                      if (bad.ok()) bad = halo::convert(count, fields, converted);
-                      stream_exchange_options options;
-                      if (tile != nullptr) options.tile = from_c(tile);
-                      *exchange = new mpix_halo_stream_exchange{
-                          stream_exchange_internals::make(g.grid, converted, options, bad), g.errors};
-                  },
-                  {{"options.tile", "tile"}});
+    return answer("MPIX_Halo_stream_create", errors_of(grid), [&] {
+        if (exchange != nullptr) *exchange = MPIX_HALO_STREAM_EXCHANGE_NULL;
+        const mpix_halo_grid &g = demand_handle(grid, "grid");
+        std::vector<field> converted;
+        status bad = exchange == nullptr ? failure(MPI_ERR_ARG, "exchange is null") : status{};
+        if (bad.ok()) bad = halo::convert(count, fields, converted);
+        stream_exchange_options chosen;
+        if (options != nullptr) {
+            chosen.tile = from_c(options->tile);
+            chosen.direct = options->not_direct == 0;
+        }
+        *exchange =
+            new mpix_halo_stream_exchange{stream_exchange_internals::make(g.grid, converted, chosen, bad), g.errors};
+    });
 }
 MPIX_BOUNDARY("MPIX_Halo_stream_create", of_comm(errors_of(grid)))
 

@@ -288,6 +288,9 @@ enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, MPIX_H
 /** Added to it by |: received messages are not unpacked, and MPIX_Halo_ghost_pieces says where ghost cells are, as with
     mpix::halo::ghost_storage::in_messages. Then the layouts need no room for ghost cells. */
 enum { MPIX_HALO_IN_MESSAGES = 16 };
+/** Or one of these: the messages of a rank to several ranks of one other node go there as one, as
+    mpix::halo::exchange_options::node_messages says, with what it asks of the program. Without them none do. */
+enum { MPIX_HALO_NODE_MESSAGES_AUTOMATIC = 32, MPIX_HALO_NODE_MESSAGES_ALWAYS = 64 };
 
 /**
  * Collective over the grid's ranks. Makes persistent requests, one message to and from each neighbour.
@@ -295,11 +298,12 @@ enum { MPIX_HALO_IN_MESSAGES = 16 };
  * count     of fields; 0 is allowed
  * fields    are copied; their memory stays allocated until the exchange is freed
  * transfer  MPIX_HALO_AUTOMATIC, or MPIX_HALO_PACKED, MPIX_HALO_DATATYPE, MPIX_HALO_PLAIN; MPIX_HALO_IN_MESSAGES may be
- *           added to all but MPIX_HALO_DATATYPE
+ *           added to all but MPIX_HALO_DATATYPE, MPIX_HALO_NODE_MESSAGES_AUTOMATIC to all, and
+ *           MPIX_HALO_NODE_MESSAGES_ALWAYS to MPIX_HALO_AUTOMATIC and MPIX_HALO_PACKED, without MPIX_HALO_IN_MESSAGES
  * exchange  receives the handle; MPIX_HALO_EXCHANGE_NULL if the call fails
  *
- * Errors: MPI_ERR_ARG, MPI_ERR_BUFFER, MPI_ERR_COUNT as of mpix::halo::exchange; MPI_ERR_TYPE (no type, or one with
- * gaps); and what the MPI calls give.
+ * Errors: MPI_ERR_ARG, MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_NO_MEM as of mpix::halo::exchange; MPI_ERR_TYPE (no type,
+ * or one with gaps); and what the MPI calls give.
  */
 int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
                               MPIX_Halo_exchange *exchange);

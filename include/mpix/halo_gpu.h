@@ -21,23 +21,31 @@ typedef struct mpix_halo_kernel_exchange *MPIX_Halo_kernel_exchange;
 
 /* ---- the exchange in the order of a CUDA stream ------------------------------------------------
  *
- * As mpix::halo::stream_exchange, whose option `direct` is always on here: for fields in the memory of one GPU.
- * MPIX_Halo_stream_start and _finish enqueue a kernel each, and return at once; all ranks run as many exchanges. Fields
- * in host memory are taken to try a program without a GPU: the stream is null then, and both do their part before they return. */
+ * As mpix::halo::stream_exchange: for fields in the memory of one GPU. MPIX_Halo_stream_start and _finish enqueue a
+ * kernel each, and return at once; all ranks run as many exchanges. Fields in host memory are taken to try a program
+ * without a GPU: the stream is null then, and both do their part before they return. */
+
+/** Zeros are the defaults: MPIX_Halo_stream_options options = {0}. */
+typedef struct MPIX_Halo_stream_options {
+    int64_t tile[3]; /* the cells along each axis that one block packs or unpacks; 0: chosen */
+    /* Whether no cells are stored directly into the ghost cells of neighbours on this node: `direct` of
+       mpix::halo::stream_exchange_options is false. May differ between ranks. */
+    int not_direct;
+} MPIX_Halo_stream_options;
 
 /**
- * Collective over the grid's ranks, and waits for all neighbours.
+ * Collective over the grid's ranks, which give the same tile, and waits for all neighbours.
  *
  * count, fields  at least one; otherwise as of MPIX_Halo_exchange_create; all in memory of one GPU, or of the host
- * tile           the cells along each axis that one block packs or unpacks; null, or a 0: chosen
+ * options        may be null
  * exchange       receives the handle; MPIX_HALO_STREAM_EXCHANGE_NULL if the call fails
  *
- * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (tile), MPI_ERR_BUFFER (fields in different places),
+ * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (options), MPI_ERR_BUFFER (fields in different places),
  * MPI_ERR_NO_MEM, MPI_ERR_OTHER (GPU memory, and mpix was built without nvcc), MPI_ERR_PENDING (after
  * MPIX_STALL_SECONDS).
  */
-int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], const int64_t tile[3],
-                            MPIX_Halo_stream_exchange *exchange);
+int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[],
+                            const MPIX_Halo_stream_options *options, MPIX_Halo_stream_exchange *exchange);
 /** Wait for the device and, collectively, for the neighbours; free the exchange, and set the handle to
     MPIX_HALO_STREAM_EXCHANGE_NULL. Does nothing for a null handle. After a failure neighbours may still write the ghost
     cells of the fields, so these stay allocated. Errors: as of MPIX_Halo_exchange_free. */

@@ -7,6 +7,7 @@
 //   node_messages [stall]
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -14,8 +15,10 @@
 #include <regex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <mpix/halo.h>
 #include <mpix/halo.hpp>
 
 #include "host/halo_exchange/node_plan.h"
@@ -192,6 +195,33 @@ void report() {
     expect(std::regex_search(text, to) && std::regex_search(text, from), text);
 }
 
+// The same by the flags of <mpix/halo.h>.
+void in_c() {
+    const std::int64_t extent[] = {8, 8, 6};
+    MPIX_Halo_grid_options periodic{};
+    std::fill_n(periodic.periodic, 3, 1);
+    MPIX_Halo_grid g = MPIX_HALO_GRID_NULL;
+    MPIX_Halo_field field;
+    int radius[MPIX_HALO_DIRECTIONS];
+    const auto right = [](int code, const char *call) { expect(code == MPI_SUCCESS, call); };
+    right(MPIX_Halo_grid_create(MPI_COMM_WORLD, 3, extent, &periodic, &g), "MPIX_Halo_grid_create");
+    right(MPIX_Halo_radius_all(1, radius), "MPIX_Halo_radius_all");
+    std::vector<double> cells(10 * 10 * 8);
+    right(MPIX_Halo_field_init(cells.data(), MPI_DOUBLE, radius, &field), "MPIX_Halo_field_init");
+    for (const auto &[flag, messages] :
+         {std::pair{0, 3}, {MPIX_HALO_NODE_MESSAGES_AUTOMATIC, 2}, {MPIX_HALO_NODE_MESSAGES_ALWAYS, 2}}) {
+        MPIX_Halo_exchange x = MPIX_HALO_EXCHANGE_NULL;
+        int sent = 0;
+        right(MPIX_Halo_exchange_create(g, 1, &field, MPIX_HALO_AUTOMATIC | flag, &x), "MPIX_Halo_exchange_create");
+        right(MPIX_Halo_start(x), "MPIX_Halo_start");
+        right(MPIX_Halo_finish(x), "MPIX_Halo_finish");
+        right(MPIX_Halo_sent(x, &sent, nullptr), "MPIX_Halo_sent");
+        expect(sent == messages, "in C, flag " + std::to_string(flag) + ": messages: " + std::to_string(sent));
+        right(MPIX_Halo_exchange_free(&x), "MPIX_Halo_exchange_free");
+    }
+    right(MPIX_Halo_grid_free(&g), "MPIX_Halo_grid_free");
+}
+
 void refusals() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8});
     halo::array<double> u(g, radius::all(1));
@@ -317,6 +347,7 @@ int main(int argc, char **argv) {
         carrier_ahead();
         swaps();
         report();
+        in_c();
         refusals();
         abandoned();
     }

@@ -95,7 +95,7 @@ def stream_exchanges():
             needed.fails(TypeError, "stream is None", exchange.start, None)
             needed.fails(TypeError, "stream", exchange.start)
         needed.fails(TypeError, "fields[0] is int", halo.StreamExchange, grid, [5])
-        needed.fails(mpix.Error, "rank 0: tile[0] is -1", halo.StreamExchange, grid, [u], tile=(-1,))
+        needed.fails(mpix.Error, "rank 0: options.tile[0] is -1", halo.StreamExchange, grid, [u], tile=(-1,))
 
 
 def header(name, pattern):

@@ -6,10 +6,9 @@
 #include <mpix/halo_gpu.h>
 
 #include "tests/errors/expect.h"
+#include "tests/halo/c/errors.h"
 
-enum { nx = 9, ny = 7 };
-
-static MPIX_Halo_grid plane(void) {
+MPIX_Halo_grid plane(void) {
     const int64_t extent[] = {nx, ny};
     MPIX_Halo_grid grid = MPIX_HALO_GRID_NULL;
     OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, &grid));
@@ -111,14 +110,6 @@ static void wrong_grids(void) {
     EXPECT(MPI_ERR_COUNT, "count is -1", MPIX_Halo_radius_of(-1, &rank, &rank));
     EXPECT(MPI_ERR_ARG, "offsets is null", MPIX_Halo_radius_of(1, NULL, &rank));
 }
-
-#define EXCHANGE_REFUSED(error_class, words, count, fields, transfer)                             \
-    do {                                                                                          \
-        x = (MPIX_Halo_exchange)&good;                                                            \
-        EXPECT(error_class, words, MPIX_Halo_exchange_create(grid, count, fields, transfer, &x)); \
-        CHECK(x == MPIX_HALO_EXCHANGE_NULL);                                                      \
-        field = good;                                                                             \
-    } while (0)
 
 static void wrong_exchanges(void) {
     static double values[2][(nx + 2) * (ny + 2)];
@@ -304,90 +295,6 @@ static void wrong_files(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
-static void wrong_stream_exchanges(void) {
-    static short cells[(nx + 2) * (ny + 2)];
-    int radius[MPIX_HALO_DIRECTIONS], count = 0;
-    MPIX_Halo_grid grid = plane();
-    MPIX_Halo_field field;
-    MPIX_Halo_stream_exchange x = MPIX_HALO_STREAM_EXCHANGE_NULL;
-    char text[10];
-    MPIX_Halo_box box;
-    void *data = NULL;
-    const int64_t tile[] = {4, -1, 0};
-    OK(MPIX_Halo_radius_all(1, radius));
-    OK(MPIX_Halo_field_init(cells, MPI_SHORT, radius, &field));
-    EXPECT(MPI_ERR_ARG, "rank 0: exchange is null", MPIX_Halo_stream_create(grid, 1, &field, NULL, NULL));
-    EXPECT(MPI_ERR_ARG, "rank 0: fields is null", MPIX_Halo_stream_create(grid, 1, NULL, NULL, &x));
-    EXPECT(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0", MPIX_Halo_stream_create(grid, -1, NULL, NULL, &x));
-    EXPECT(MPI_ERR_ARG, "rank 0: tile[1] is -1; it is at least 0", MPIX_Halo_stream_create(grid, 1, &field, tile, &x));
-    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_stream_create(MPIX_HALO_GRID_NULL, 1, &field, NULL, &x));
-    field.type = MPI_DATATYPE_NULL;
-    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].type is MPI_DATATYPE_NULL",
-           MPIX_Halo_stream_create(grid, 1, &field, NULL, &x));
-    CHECK(x == MPIX_HALO_STREAM_EXCHANGE_NULL);
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_start(x, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_finish(x, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_run(x, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_check(x));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_swap(x));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_data(0, 0, x, &data));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_interior(0, x, &box));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_boundary(0, x, &box, &count));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_sent(x, &count, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_measure(1, x));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_report(x, text, 10));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_free(NULL));
-    field.type = MPI_SHORT;
-    OK(MPIX_Halo_stream_create(grid, 1, &field, NULL, &x));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is not started", MPIX_Halo_stream_finish(x, NULL));
-    EXPECT(MPI_ERR_ARG, "stream is not null, and the fields are in host memory",
-           MPIX_Halo_stream_start(x, (struct CUstream_st *)cells));
-    EXPECT(MPI_ERR_ARG, "stream is not null, and the fields are in host memory",
-           MPIX_Halo_stream_run(x, (struct CUstream_st *)cells));
-    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_stream_data(1, 0, x, &data));
-    EXPECT(MPI_ERR_ARG, "data is null", MPIX_Halo_stream_data(0, 0, x, NULL));
-    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_stream_interior(0, x, NULL));
-    EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_stream_boundary(0, x, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_stream_boundary(0, x, &box, NULL));
-    EXPECT(MPI_ERR_ARG, "text is null", MPIX_Halo_stream_report(x, NULL, 10));
-    EXPECT(MPI_ERR_ARG, "size is 0; it is at least 1", MPIX_Halo_stream_report(x, text, 0));
-    OK(MPIX_Halo_stream_start(x, NULL));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_measure(1, x));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_report(x, text, 10));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_start(x, NULL));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_run(x, NULL));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_swap(x));
-    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_free(&x));
-    OK(MPIX_Halo_stream_finish(x, NULL));
-    OK(MPIX_Halo_stream_free(&x));
-    OK(MPIX_Halo_grid_free(&grid));
-}
-
-static void wrong_ghosts(void) {
-    double values[(nx + 2) * (ny + 2)];
-    int radius[MPIX_HALO_DIRECTIONS], count = 0;
-    MPIX_Halo_grid grid = plane();
-    MPIX_Halo_exchange x;
-    MPIX_Halo_field field;
-    OK(MPIX_Halo_radius_all(1, radius));
-    OK(MPIX_Halo_field_init(values, MPI_DOUBLE, radius, &field));
-    EXPECT(MPI_ERR_ARG, "transfer is datatype, and the storage of ghost cells (MPIX_HALO_IN_MESSAGES) is in_messages",
-           MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_DATATYPE | MPIX_HALO_IN_MESSAGES, &x));
-    EXPECT(MPI_ERR_ARG, "transfer is 8;", MPIX_Halo_exchange_create(grid, 1, &field, 8 | MPIX_HALO_IN_MESSAGES, &x));
-    OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_AUTOMATIC | MPIX_HALO_IN_MESSAGES, &x));
-    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ghost_pieces(1, 0, x, 0, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "i is 1; this rank has 1 boxes", MPIX_Halo_ghost_pieces(0, 1, x, 0, NULL, &count));
-    EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_ghost_pieces(0, 0, x, -1, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "pieces is null", MPIX_Halo_ghost_pieces(0, 0, x, 1, NULL, &count));
-    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_ghost_pieces(0, 0, x, 0, NULL, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_ghost_pieces(0, 0, MPIX_HALO_EXCHANGE_NULL, 0, NULL, &count));
-    OK(MPIX_Halo_exchange_free(&x));
-    OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
-    EXPECT(MPI_ERR_ARG, "the ghost cells are in the fields", MPIX_Halo_ghost_pieces(0, 0, x, 0, NULL, &count));
-    OK(MPIX_Halo_exchange_free(&x));
-    OK(MPIX_Halo_grid_free(&grid));
-}
-
 static void wrong_gathers(void) {
     static short cells[(nx + 2) * (ny + 2)], all[nx * ny];
     int radius[MPIX_HALO_DIRECTIONS];
@@ -483,6 +390,7 @@ int main(int argc, char **argv) {
         {"wrong exchanges", 1, wrong_exchanges},
         {"wrong stream exchanges", 1, wrong_stream_exchanges},
         {"wrong ghosts", 1, wrong_ghosts},
+        {"wrong node messages", 1, wrong_node_messages},
         {"wrong gathers", 1, wrong_gathers},
         {"wrong files", 1, wrong_files},
         {"wrong reports", 1, wrong_reports},

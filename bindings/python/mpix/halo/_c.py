@@ -50,6 +50,10 @@ class Slice(Structure):
                 ("colors", c_int)]
 
 
+class StreamOptions(Structure):
+    _fields_ = [("tile", c_int64 * 3), ("not_direct", c_int)]
+
+
 class KernelOptions(Structure):
     _fields_ = [("tile", c_int64 * 3), ("sets", c_int), ("box_waits", c_int)]
 

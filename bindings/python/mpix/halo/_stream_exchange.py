@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exchanges in the order of a CUDA stream."""
-from ctypes import byref, c_int64, c_void_p
+from ctypes import byref, c_void_p
 
 from .._library import Error
 from .._streams import address_of
@@ -36,8 +36,8 @@ class StreamExchange(ExchangeWithInterior):
         communicates, handle = grid_in_c(grid), c_void_p()
         with _c.collective(lambda: _c.stream_create(communicates, 1, None, None, byref(handle))):
             self.grid, self.fields = grid, list_of(fields)
-            made, shape = fields_in_c(grid, self.fields), (c_int64 * 3)(*three(tile, "tile", 0))
-        _c.stream_create(communicates, len(self.fields), made, shape, byref(handle))
+            made, options = fields_in_c(grid, self.fields), _c.StreamOptions(three(tile, "tile", 0))
+        _c.stream_create(communicates, len(self.fields), made, byref(options), byref(handle))
         super().__init__(handle, _c.stream_free, (grid, self.fields, made))
 
     _after_failure = []  # their arrays stay: neighbours may still store into them
