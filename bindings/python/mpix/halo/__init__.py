@@ -8,9 +8,10 @@ from ._box import Box, Radius
 from ._exchange import Exchange, StepReport, compare_transfers
 from ._field import Field
 from ._files import gather, read_checkpoint, write_checkpoint, write_png, write_vti
+from ._ghosts import GhostPiece, GhostReader
 from ._grid import Grid
 from ._kernel_exchange import KernelExchange
 from ._stream_exchange import StreamExchange
 
-__all__ = ["Box", "Exchange", "Field", "Grid", "KernelExchange", "Radius", "StepReport", "StreamExchange",
-           "compare_transfers", "gather", "read_checkpoint", "write_checkpoint", "write_png", "write_vti"]
+__all__ = ["Box", "Exchange", "Field", "GhostPiece", "GhostReader", "Grid", "KernelExchange", "Radius", "StepReport",
+           "StreamExchange", "compare_transfers", "gather", "read_checkpoint", "write_checkpoint", "write_png", "write_vti"]

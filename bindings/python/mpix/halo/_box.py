@@ -4,6 +4,8 @@ import ctypes
 import operator
 from dataclasses import dataclass
 
+import numpy
+
 from . import _c
 
 
@@ -29,11 +31,25 @@ def three(given, name, fill, bits=64):
     return tuple(whole_number(n, f"{name}[{i}]", bits) for i, n in enumerate(numbers)) + (fill,) * (3 - len(numbers))
 
 
+def flag(given, name):
+    """True or False, also those of NumPy. All else has a truth value, too, but seldom the one that was meant."""
+    if not isinstance(given, (bool, numpy.bool_)):
+        raise TypeError(f"{name} is {given!r}; it is True or False")
+    return bool(given)
+
+
+def one_of(given, name, values):
+    """One of these, which are strings, or None."""
+    if not (given is None or isinstance(given, str)) or given not in values:
+        raise ValueError(f"{name} is {given!r}; it is one of {', '.join(map(repr, values))}")
+    return given
+
+
 def axes(given, name):
     """One flag for each axis, the others 0; none at all for ()."""
-    if not hasattr(given, "__iter__"):
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise TypeError(f"{name} is {given!r}; it is up to three bools")
-    numbers = [bool(n) for n in given]
+    numbers = [flag(n, f"{name}[{i}]") for i, n in enumerate(given)]
     if len(numbers) > 3:
         raise ValueError(f"{name} has {len(numbers)} entries; it has at most three")
     return (ctypes.c_int * 3)(*numbers)

@@ -6,6 +6,7 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_voi
 from .._library import Error, Handle, function
 
 DIRECTIONS = 27
+IN_MESSAGES, NODE_MESSAGES_AUTOMATIC, NODE_MESSAGES_ALWAYS = 16, 32, 64
 
 
 class Box(Structure):
@@ -50,6 +51,11 @@ class Slice(Structure):
                 ("colors", c_int)]
 
 
+class GhostPiece(Structure):
+    _fields_ = [("cells", Box), ("direction", c_int), ("first", c_void_p), ("stride", c_int64 * 3),
+                ("component_stride", c_int64)]
+
+
 class StreamOptions(Structure):
     _fields_ = [("tile", c_int64 * 3), ("not_direct", c_int)]
 
@@ -91,6 +97,7 @@ swap = function("MPIX_Halo_swap", c_int, _any)
 data = function("MPIX_Halo_data", c_int, c_int, _any, _any)
 interior = function("MPIX_Halo_interior", c_int, _any, _any)
 boundary = function("MPIX_Halo_boundary", c_int, _any, _any, _any)
+ghost_pieces = function("MPIX_Halo_ghost_pieces", c_int, c_int, _any, c_int, _any, _any)
 sent = function("MPIX_Halo_sent", _any, _any, _any)
 measure = function("MPIX_Halo_measure", c_int, _any)
 report = function("MPIX_Halo_report", _any, c_char_p, c_int)

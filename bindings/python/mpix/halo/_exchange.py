@@ -5,11 +5,13 @@ from ctypes import byref, c_int, c_int64, c_void_p
 
 from .._handles import mpi, value_of
 from . import _c
-from ._box import Box, whole_number
-from ._field import fields_in_c, list_of, refuse_gpu
+from ._box import Box, one_of, whole_number
+from ._field import STORAGES, fields_in_c, list_of, refuse_gpu
+from ._ghosts import GhostReader, pieces_of
 from ._grid import Grid, Handle
 
 TRANSFERS = ("packed", "datatype", "plain", "automatic")
+NODE_MESSAGES = {"never": 0, "automatic": _c.NODE_MESSAGES_AUTOMATIC, "always": _c.NODE_MESSAGES_ALWAYS}
 REDUCTIONS = {"sum": "SUM", "min": "MIN", "max": "MAX"}
 
 
@@ -24,11 +26,15 @@ class ExchangeBase(Handle):
 
     grid, fields = None, []
 
-    def current(self, field=0):
-        """The Field in use: of a pair, the one that the next exchange is of."""
+    def number(self, field):
+        """A field's position in the list, checked."""
         if not 0 <= whole_number(field, "field") < len(self.fields):
             raise ValueError(f"field is {field}; there are {len(self.fields)}")
-        pair = self.fields[field]
+        return field
+
+    def current(self, field=0):
+        """The Field in use: of a pair, the one that the next exchange is of."""
+        pair = self.fields[self.number(field)]
         if not isinstance(pair, tuple):
             return pair
         address = c_void_p()
@@ -98,6 +104,13 @@ class Exchange(ExchangeWithInterior):
         How a message's bytes are gathered and scattered.
     reduce : None, "sum", "min" or "max"
         If given, the exchange goes the other way: ghost cells are combined with the cells that they are copies of.
+    ghosts : "in_fields" or "in_messages"
+        "in_messages": they stay where they were received, and reader() reads them there; arrays need no room for them.
+        Not with "datatype", nor with `reduce`. All ranks give the same.
+    node_messages : "never", "automatic" or "always"
+        Whether messages of a rank to several ranks of one other node go there as one; docs/halo.md says which do, and
+        what that asks of a program. "always" is not for "datatype", "plain", `reduce` and "in_messages"; with these
+        "automatic" changes nothing. All ranks give the same.
 
     Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
     """
@@ -105,29 +118,33 @@ class Exchange(ExchangeWithInterior):
     _data, _interior, _boundary, _sizes = map(staticmethod, (_c.data, _c.interior, _c.boundary, _c.sent))
     _measure, _report = map(staticmethod, (_c.measure, _c.report))
 
-    def __init__(self, grid, fields, *, transfer="automatic", reduce=None):
+    def __init__(self, grid, fields, *, transfer="automatic", reduce=None, ghosts="in_fields", node_messages="never"):
         communicates, handle = grid_in_c(grid), c_void_p()
         with _c.collective(lambda: _c.exchange_create(communicates, 1, None, 0, byref(handle))):
             self.grid, self.fields = grid, list_of(fields)
-            if transfer not in TRANSFERS:
-                raise ValueError(f"transfer is {transfer!r}; it is one of {', '.join(TRANSFERS)}")
-            if reduce is not None and reduce not in REDUCTIONS:
-                raise ValueError(f"reduce is {reduce!r}; it is None or one of {', '.join(REDUCTIONS)}")
+            one_of(transfer, "transfer", TRANSFERS)
+            one_of(reduce, "reduce", (None, *REDUCTIONS))
+            one_of(ghosts, "ghosts", STORAGES)
+            one_of(node_messages, "node_messages", tuple(NODE_MESSAGES))
             if reduce is not None and transfer not in ("automatic", "packed"):
                 raise ValueError(f"transfer is {transfer!r}; an exchange that reduces is packed")
+            _check_options(transfer, reduce, ghosts, node_messages)
             refuse_gpu(self.fields, "an Exchange takes host memory, a StreamExchange that of GPUs")
             made = fields_in_c(grid, self.fields)
         if reduce is None:
-            _c.exchange_create(communicates, len(self.fields), made, TRANSFERS.index(transfer), byref(handle))
+            flags = _c.IN_MESSAGES * (ghosts == "in_messages") | NODE_MESSAGES[node_messages]
+            _c.exchange_create(communicates, len(self.fields), made, TRANSFERS.index(transfer) | flags, byref(handle))
         else:
             op = value_of(getattr(mpi(), REDUCTIONS[reduce]), "Op", "reduce")
             _c.reverse_create(communicates, len(self.fields), made, op, byref(handle))
         super().__init__(handle, _c.exchange_free, (grid, self.fields, made))
+        self._swapped = set()  # fields that have been, since the exchange that was begun last
 
     def start(self):
         """Begin an exchange of all fields, and send. Until finish(), do not write the arrays in use, nor read their ghost
         cells."""
         _c.start(self.handle)
+        self._swapped.clear()
 
     def finish(self):
         """Wait until all ghost cells are there."""
@@ -136,6 +153,7 @@ class Exchange(ExchangeWithInterior):
     def begin(self):
         """Begin an exchange whose fields are marked ready one by one, by ready(field)."""
         _c.begin(self.handle)
+        self._swapped.clear()
 
     def ready(self, field):
         """Mark a field ready, by its position in the list. A packed message sends it at once, any other when all are ready."""
@@ -162,6 +180,41 @@ class Exchange(ExchangeWithInterior):
     def swap(self, field=0):
         """Go on with the other one of a pair of fields."""
         _c.swap(whole_number(field, "field", 32), self.handle)
+        self._swapped ^= {field}
+
+    def ghost_pieces(self, field=0, i=None):
+        """Of an exchange with ghosts="in_messages": the ghost cells of a field beside a box of this rank, as a list of
+        GhostPiece, in the order of their directions. As ghost_pieces() of mpix::halo::exchange: their values may be read
+        from finish() until the next start() or begin(), and not after free(). The list remains right; only of a pair of
+        fields, ask again after each finish()."""
+        return pieces_of(self, self.number(field), self._exchanged(field), self.grid.position(i))
+
+    def reader(self, field=0, i=None):
+        """Of an exchange with ghosts="in_messages": a GhostReader, whose reader[box] are cells of a box of this rank, and
+        ghost cells beside it. Make it after finish(), and use it until the next start() or begin(). Of a pair of fields it
+        reads the one that was exchanged last."""
+        position = self.grid.position(i)
+        return GhostReader(self._exchanged(field), position, self.ghost_pieces(field, position))
+
+    def _exchanged(self, field):
+        """The Field of which the exchange is that was begun last."""
+        now, pair = self.current(field), self.fields[field]
+        if field in self._swapped:
+            return pair[1] if now is pair[0] else pair[0]
+        return now
+
+
+def _check_options(transfer, reduce, ghosts, node_messages):
+    """Those that exclude each other."""
+    if ghosts == "in_messages" and (transfer == "datatype" or reduce is not None):
+        other = "transfer is 'datatype'" if transfer == "datatype" else f"reduce is {reduce!r}"
+        raise ValueError(f"ghosts is 'in_messages', and {other}; these have their ghost cells in the fields")
+    if node_messages == "always":
+        for wrong, other in ((transfer in ("datatype", "plain"), f"transfer is {transfer!r}"),
+                             (reduce is not None, f"reduce is {reduce!r}"),
+                             (ghosts == "in_messages", "ghosts is 'in_messages'")):
+            if wrong:
+                raise ValueError(f"node_messages is 'always', and {other}; there are no node messages then")
 
 
 def compare_transfers(grid, fields, exchanges=10):

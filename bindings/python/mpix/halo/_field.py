@@ -7,11 +7,12 @@ import numpy
 from .._arrays import Memory
 from .._handles import mpi, value_of
 from . import _c
-from ._box import Box, axes, radius_in_c, three
+from ._box import Box, axes, one_of, radius_in_c, three
 
 _MPI_NAMES = {"int8": "INT8_T", "int16": "INT16_T", "int32": "INT32_T", "int64": "INT64_T", "uint8": "UINT8_T",
               "uint16": "UINT16_T", "uint32": "UINT32_T", "uint64": "UINT64_T", "float32": "FLOAT", "float64": "DOUBLE",
               "longdouble": "LONG_DOUBLE"}
+STORAGES = ("in_fields", "in_messages")  # where ghost cells are after an exchange
 _types = {}
 
 
@@ -56,10 +57,8 @@ class Field:
 
     def __init__(self, grid, array, radius, *, order="C", components=None, below=None, staggered=(), dtype=float,
                  count=1):
-        if order not in ("C", "F"):
-            raise ValueError(f'order is {order!r}; it is "C" or "F"')
-        if components not in (None, "first", "last"):
-            raise ValueError(f'components is {components!r}; it is None, "first" or "last"')
+        one_of(order, "order", ("C", "F"))
+        one_of(components, "components", (None, "first", "last"))
         radius_in_c(radius)
         self.grid, self.radius, self.order, self.components = grid, radius, order, components
         self.staggered = tuple(bool(s) for s in axes(staggered, "staggered"))
@@ -77,26 +76,32 @@ class Field:
                 raise ValueError(f"array[{i}] has values of {memory.dtype}, or lies elsewhere than array[0]")
 
     @classmethod
-    def zeros(cls, grid, radius, dtype=float, *, xp=numpy, order="C", components=None, count=1, staggered=()):
+    def zeros(cls, grid, radius, dtype=float, *, xp=numpy, order="C", components=None, count=1, staggered=(),
+              ghosts="in_fields"):
         """A field in new arrays, made by `xp.zeros`: of NumPy, or of CuPy (`xp=cupy`).
 
-        `count`: values of a cell, if `components` is "first" or "last". Otherwise as Field.
+        `count`: values of a cell, if `components` is "first" or "last". `ghosts`: as of the Exchange; without room for
+        ghost cells, if they are "in_messages". Otherwise as Field.
         """
         radius_in_c(radius)
-        below, above = radius.depth(grid.dimensions)
+        one_of(ghosts, "ghosts", STORAGES)
+        below, above = radius.depth(grid.dimensions) if ghosts == "in_fields" else [(0, 0, 0)] * 2
         arrays = []
         for i in range(len(grid.boxes)):
             size = grid.points(grid.local(i), staggered).size
-            shape = [size[a] + below[a] + above[a] for a in range(grid.dimensions)]
-            shape = shape[::-1] if order == "C" else shape
-            if components is not None:
-                shape.insert(0 if components == "first" else len(shape), count)
-            # In the order "F" x is the first axis of the cells, and the components are where they are said to be.
-            backwards = order == "F"
-            made = xp.zeros(shape[::-1] if backwards else shape, dtype=dtype)
-            arrays.append(made.T if backwards else made)
+            shape = [size[a] + below[a] + above[a] for a in reversed(range(grid.dimensions))]
+            cells = slice(0, grid.dimensions)  # which of its axes are those of the cells
+            if components == "first":
+                shape, cells = [count, *shape], slice(1, None)
+            elif components == "last":
+                shape.append(count)
+            made, axes_of = xp.zeros(shape, dtype=dtype), list(range(len(shape)))
+            if order == "F":
+                axes_of[cells] = axes_of[cells][::-1]
+                made = made.transpose(axes_of)
+            arrays.append(made)
         return cls(grid, arrays if len(arrays) != 1 else arrays[0], radius, order=order, components=components,
-                   staggered=staggered, dtype=dtype, count=count)
+                   below=below[: grid.dimensions], staggered=staggered, dtype=dtype, count=count)
 
     @property
     def array(self):
@@ -116,16 +121,34 @@ class Field:
         if not isinstance(box, Box):
             raise TypeError(f"{box!r} is not a Box; field.array has the whole array")
         i = self.grid.position(i)
-        places, shape = [], self._cells_shape(i)
+        shape = self._cells_shape(i)
+        first = [lo - below for lo, below in zip(self._lo[i], self._below)]
         for axis in range(self.grid.dimensions):
-            begin, end = (c[axis] - self._lo[i][axis] + self._below[axis] for c in (box.lo, box.hi))
-            if begin < 0 or end > shape[axis]:
+            if box.lo[axis] < first[axis] or box.hi[axis] > first[axis] + shape[axis]:
                 raise IndexError(f"{box} is not within the array along {'xyz'[axis]}")
-            places.append(slice(begin, max(end, begin)))
-        places = places[::-1] if self.order == "C" else places
+        return self.arrays[i][self.part(box, first)]
+
+    def part(self, box, first):
+        """The indices of a box of cells in an array with axes as this one's, whose lowest cell is `first`."""
+        places = [slice(box.lo[a] - first[a], max(box.hi[a], box.lo[a]) - first[a]) for a in range(self.grid.dimensions)]
+        return tuple(self.in_order(places, slice(None)))
+
+    def shape_of(self, box):
+        """Of an array of the cells of a box, with axes as this one's."""
+        return tuple(self.in_order([max(n, 0) for n in box.size[: self.grid.dimensions]], self.values_of_a_cell))
+
+    def in_order(self, of_axes, of_components):
+        """Something for each axis of the cells, x first, and for that of the components."""
+        made = of_axes[::-1] if self.order == "C" else of_axes
         if self.components is not None:
-            places.insert(0 if self.components == "first" else len(places), slice(None))
-        return self.arrays[i][tuple(places)]
+            made.insert(0 if self.components == "first" else len(made), of_components)
+        return made
+
+    @property
+    def values_of_a_cell(self):
+        if self.components is None or not self.memories:
+            return self._without[1]
+        return self.memories[0].shape[0 if self.components == "first" else -1]
 
     def _box(self, i):
         return self.grid.points(self.grid.local(i), self.staggered)

@@ -5,7 +5,7 @@ from ctypes import byref, c_int, c_void_p
 import numpy
 
 from . import _c
-from ._box import three, whole_number
+from ._box import flag, three, whole_number
 from ._exchange import ExchangeBase, grid_in_c
 from ._field import fields_in_c, list_of
 
@@ -46,7 +46,8 @@ class KernelExchange(ExchangeBase):
             if whole_number(sets, "sets", 32) < 2:  # 0 is C's default
                 raise ValueError(f"sets is {sets}; it is at least 2")
             made = fields_in_c(grid, self.fields)
-            options = _c.KernelOptions(three((0,) if tile is None else tile, "tile", 0), sets, bool(box_waits))
+            options = _c.KernelOptions(three((0,) if tile is None else tile, "tile", 0), sets,
+                                       flag(box_waits, "box_waits"))
         _c.kernel_create(communicates, len(self.fields), made, byref(options), byref(handle))
         super().__init__(handle, _c.kernel_free, (grid, self.fields, made))
 

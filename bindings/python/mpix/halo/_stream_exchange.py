@@ -5,7 +5,7 @@ from ctypes import byref, c_void_p
 from .._library import Error
 from .._streams import address_of
 from . import _c
-from ._box import three
+from ._box import flag, three
 from ._exchange import ExchangeWithInterior, grid_in_c
 from ._field import fields_in_c, list_of
 
@@ -23,7 +23,10 @@ class StreamExchange(ExchangeWithInterior):
         As of Exchange; all in the memory of one GPU. Or in host memory, to try a program: then the stream is 0, and both
         calls do their part before they return.
     tile : one to three ints, optional
-        The cells along each axis that one block packs or unpacks.
+        The cells along each axis that one block packs or unpacks; all ranks give the same.
+    direct : bool
+        Whether cells are stored directly into the ghost cells of neighbours on this node, where this GPU maps their
+        memory; otherwise they are packed. May differ between ranks.
 
     Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
     """
@@ -32,11 +35,12 @@ class StreamExchange(ExchangeWithInterior):
                                                              _c.stream_sent))
     _measure, _report = map(staticmethod, (_c.stream_measure, _c.stream_report))
 
-    def __init__(self, grid, fields, *, tile=(0,)):
+    def __init__(self, grid, fields, *, tile=(0,), direct=True):
         communicates, handle = grid_in_c(grid), c_void_p()
         with _c.collective(lambda: _c.stream_create(communicates, 1, None, None, byref(handle))):
             self.grid, self.fields = grid, list_of(fields)
-            made, options = fields_in_c(grid, self.fields), _c.StreamOptions(three(tile, "tile", 0))
+            made = fields_in_c(grid, self.fields)
+            options = _c.StreamOptions(three(tile, "tile", 0), not flag(direct, "direct"))
         _c.stream_create(communicates, len(self.fields), made, byref(options), byref(handle))
         super().__init__(handle, _c.stream_free, (grid, self.fields, made))
 
