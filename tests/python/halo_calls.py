@@ -253,6 +253,22 @@ def errors():
     fails(TypeError, "extent is 4", halo.Grid, world, 4)
     fails(ValueError, "extent has 4 numbers", halo.Grid, world, (4, 4, 4, 4))
     fails(TypeError, "periodic is True; it is up to three bools", halo.Grid, world, (64, 4), periodic=True)
+    for wrong, sentence in ((("a", "b"), "periodic[0] is 'a'; it is True or False"), ("xy", "periodic is 'xy'; it is up"),
+                            ((True, 1), "periodic[1] is 1; it is True or False"), ([None], "periodic[0] is None"),
+                            ((1.0,), "periodic[0] is 1.0"), (5, "periodic is 5")):
+        fails(TypeError, sentence, halo.Grid, world, (64, 4), periodic=wrong)
+    fails(ValueError, "periodic has 4 entries", halo.Grid, world, (64, 4), periodic=[False] * 4)
+    for periodic in (numpy.array([True, False]), (numpy.True_, False), (True,)):
+        with halo.Grid(world, (64, 4), periodic=periodic) as grid:
+            assert grid.periodic == (True, False)
+    with halo.Grid(world, (n for n in (64, 4)), periodic=(n > 4 for n in (64, 4))) as grid:
+        assert grid.extent == (64, 4) and grid.periodic == (True, False)
+    fails(TypeError, "network is 'fast'; it is a number", halo.Grid, world, (64, 4), network="fast")
+    fails(TypeError, "typical_bytes_per_cell is None; it is a number", halo.Grid, world, (64, 4),
+          typical_bytes_per_cell=None)
+    fails(TypeError, "within_node is 'x'; it is an array of numbers", halo.Grid, world, (64, 4), within_node="x")
+    fails(TypeError, "boxes is 5; it is a list of Box", halo.Grid, world, (64, 4), boxes=5)
+    fails(TypeError, "owners is 0; it is a list of ranks", halo.Grid, world, (64, 4), boxes=[], owners=0)
     error = fails(mpix.Error, "extent[1] is 0", halo.Grid, world, (64, 0))
     assert error.error_class == MPI.ERR_DIMS
     fails(ValueError, "owners are as many", halo.Grid, world, (64, 4), owners=[0])
@@ -347,6 +363,39 @@ def errors():
             fails((mpix.Error, TypeError), "from" if world.rank else "field", halo.gather, grid, u if world.rank else array)
     if world.size > 1:
         fails((mpix.Error, TypeError), "", halo.Grid, world, (64, 4) if world.rank else 64)
+        one_rank_alone()
+
+
+def one_rank_alone():
+    """Wrong arguments of one rank, and those that a function does not have: no other rank waits for it."""
+    fails, wrong_here = needed.fails, world.rank == 1
+
+    def on_one(error, sentence, call, right, wrong, **named):
+        if wrong_here:
+            fails(error, sentence, call, *wrong, **named)
+        else:
+            fails(mpix.Error, "rank 1: ", call, *right)
+
+    for named in ({"periodic": ("a", "b")}, {"cyclic": (True, True)}, {"extent": (4,)}, {"boxes": 3}, {"network": "fast"},
+                  {"typical_radius": 1}, {"shortest": "x"}, {"within_node": object()}):
+        on_one(TypeError, next(iter(named)), halo.Grid, [world, (64, 4)], [world, (64, 4)], **named)
+    on_one(TypeError, "extent", halo.Grid, [world, (64, 4)], [world])
+    on_one(TypeError, "", halo.Grid, [world, (64, 4)], [world, (64, 4), (True,)])
+    with halo.Grid(world, (64, 8)) as grid:
+        u, v = (halo.Field.zeros(grid, halo.Radius.faces(1)) for _ in range(2))
+        named = {"u": u}
+        for call, right in ((halo.Exchange, [[u]]), (halo.StreamExchange, [[(u, v)]]), (halo.KernelExchange, [[u]]),
+                            (halo.compare_transfers, [[u]]), (halo.gather, [u]), (halo.write_checkpoint, ["nowhere", named]),
+                            (halo.read_checkpoint, ["nowhere", named]), (halo.write_vti, ["nowhere.pvti", named]),
+                            (halo.write_png, ["nowhere.png", u])):
+            for other in (None, 5, world):  # the fields' grid is known
+                on_one(TypeError, f"grid is {type(other).__name__}; it is a Grid", call, [grid, *right], [other, *right])
+            on_one(TypeError, "speed", call, [grid, *right], [grid, *right], speed="high")
+        on_one(TypeError, "speed", halo.StepReport, [grid], [grid], speed="high")
+        on_one(TypeError, "missing 1 required positional argument", halo.Exchange, [grid, [u]], [grid])
+        with halo.Exchange(grid, [u]) as exchange:  # all is well afterwards
+            exchange.start()
+            exchange.finish()
 
 
 def main():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Boxes of cells, and radii."""
 import ctypes
+import numbers
 import operator
 from dataclasses import dataclass
 
@@ -20,15 +21,29 @@ def whole_number(given, name, bits=64):
     return number
 
 
+def real_number(given, name):
+    """An int or a float, also of NumPy."""
+    if not isinstance(given, numbers.Real):
+        raise TypeError(f"{name} is {given!r}; it is a number")
+    return float(given)
+
+
+def sequence(given, name, wanted):
+    """What can be iterated over, as a tuple."""
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{name} is {given!r}; it is {wanted}")
+    return tuple(given)
+
+
 def three(given, name, fill, bits=64):
     """One to three whole numbers, with `fill` for the others."""
     try:
-        numbers = tuple(operator.index(n) for n in given)
+        some = tuple(operator.index(n) for n in given)
     except TypeError:
         raise TypeError(f"{name} is {given!r}; it is one to three whole numbers") from None
-    if not 1 <= len(numbers) <= 3:
-        raise ValueError(f"{name} has {len(numbers)} numbers; it has one to three")
-    return tuple(whole_number(n, f"{name}[{i}]", bits) for i, n in enumerate(numbers)) + (fill,) * (3 - len(numbers))
+    if not 1 <= len(some) <= 3:
+        raise ValueError(f"{name} has {len(some)} numbers; it has one to three")
+    return tuple(whole_number(n, f"{name}[{i}]", bits) for i, n in enumerate(some)) + (fill,) * (3 - len(some))
 
 
 def flag(given, name):
@@ -47,12 +62,10 @@ def one_of(given, name, values):
 
 def axes(given, name):
     """One flag for each axis, the others 0; none at all for ()."""
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TypeError(f"{name} is {given!r}; it is up to three bools")
-    numbers = [flag(n, f"{name}[{i}]") for i, n in enumerate(given)]
-    if len(numbers) > 3:
-        raise ValueError(f"{name} has {len(numbers)} entries; it has at most three")
-    return (ctypes.c_int * 3)(*numbers)
+    flags = [flag(n, f"{name}[{i}]") for i, n in enumerate(sequence(given, name, "up to three bools"))]
+    if len(flags) > 3:
+        raise ValueError(f"{name} has {len(flags)} entries; it has at most three")
+    return (ctypes.c_int * 3)(*flags)
 
 
 @dataclass(frozen=True)
@@ -114,9 +127,9 @@ class Radius:
     @classmethod
     def of(cls, offsets):
         """What a stencil needs that reads the cells at these offsets, of one to three numbers each."""
-        numbers = [n for i, offset in enumerate(offsets) for n in three(offset, f"offsets[{i}]", 0, 32)]
+        some = [n for i, offset in enumerate(offsets) for n in three(offset, f"offsets[{i}]", 0, 32)]
         made = cls()
-        _c.radius_of(len(numbers) // 3, (ctypes.c_int * len(numbers))(*numbers), made.cells)
+        _c.radius_of(len(some) // 3, (ctypes.c_int * len(some))(*some), made.cells)
         return made
 
     def set(self, x, y, z, cells):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The structures and functions of <mpix/halo.h> and <mpix/halo_gpu.h>, which say what they mean."""
-import contextlib
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_void_p
 
-from .._library import Error, Handle, function
+from .._library import Handle, function
 
 DIRECTIONS = 27
 IN_MESSAGES, NODE_MESSAGES_AUTOMATIC, NODE_MESSAGES_ALWAYS = 16, 32, 64
@@ -127,15 +126,3 @@ kernel_report = function("MPIX_Halo_kernel_report", _any, c_char_p, c_int)
 step_report_create = function("MPIX_Halo_step_report_create", _any, c_int64, c_int64, _any)
 step_report_done = function("MPIX_Halo_step_report_done", c_int64, _any)
 step_report_free = function("MPIX_Halo_step_report_free", _any)
-
-
-@contextlib.contextmanager
-def collective(fail):
-    """Arguments of a collective call are made inside. If that raises on this rank, `fail` makes the call so that it fails
-    on all ranks: none waits for this one."""
-    try:
-        yield
-    except Exception:
-        with contextlib.suppress(Error):
-            fail()
-        raise

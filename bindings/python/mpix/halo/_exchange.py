@@ -6,7 +6,8 @@ from ctypes import byref, c_int, c_int64, c_void_p
 from .._handles import mpi, value_of
 from . import _c
 from ._box import Box, one_of, whole_number
-from ._field import STORAGES, fields_in_c, list_of, refuse_gpu
+from ._collective import collective
+from ._field import STORAGES, Field, fields_in_c, list_of, refuse_gpu
 from ._ghosts import GhostReader, pieces_of
 from ._grid import Grid, Handle
 
@@ -19,6 +20,25 @@ def grid_in_c(grid):
     if not isinstance(grid, Grid):
         raise TypeError(f"grid is {type(grid).__name__}; it is a Grid")
     return grid.handle
+
+
+def _grid_in(arguments):
+    """The handle of the first grid among the arguments of a call; otherwise of the grid of a field among them."""
+    grids = [a for a in arguments if isinstance(a, Grid)] or [f.grid for f in _fields_in(arguments)]
+    return next((g.handle for g in grids if isinstance(g, Grid) and g.handle), None)
+
+
+def _fields_in(given):
+    if isinstance(given, Field):
+        yield given
+    elif isinstance(given, (tuple, list, dict)):
+        for one in given.values() if isinstance(given, dict) else given:
+            yield from _fields_in(one)
+
+
+def collective_over_grid(fail):
+    """Decorates a collective function over a grid's ranks; as collective()."""
+    return collective(_grid_in, fail)
 
 
 class ExchangeBase(Handle):
@@ -118,19 +138,20 @@ class Exchange(ExchangeWithInterior):
     _data, _interior, _boundary, _sizes = map(staticmethod, (_c.data, _c.interior, _c.boundary, _c.sent))
     _measure, _report = map(staticmethod, (_c.measure, _c.report))
 
+    @collective_over_grid(lambda grid: _c.exchange_create(grid, 1, None, 0, byref(c_void_p())))
     def __init__(self, grid, fields, *, transfer="automatic", reduce=None, ghosts="in_fields", node_messages="never"):
         communicates, handle = grid_in_c(grid), c_void_p()
-        with _c.collective(lambda: _c.exchange_create(communicates, 1, None, 0, byref(handle))):
-            self.grid, self.fields = grid, list_of(fields)
-            one_of(transfer, "transfer", TRANSFERS)
-            one_of(reduce, "reduce", (None, *REDUCTIONS))
-            one_of(ghosts, "ghosts", STORAGES)
-            one_of(node_messages, "node_messages", tuple(NODE_MESSAGES))
-            if reduce is not None and transfer not in ("automatic", "packed"):
-                raise ValueError(f"transfer is {transfer!r}; an exchange that reduces is packed")
-            _check_options(transfer, reduce, ghosts, node_messages)
-            refuse_gpu(self.fields, "an Exchange takes host memory, a StreamExchange that of GPUs")
-            made = fields_in_c(grid, self.fields)
+        self.grid, self.fields = grid, list_of(fields)
+        one_of(transfer, "transfer", TRANSFERS)
+        one_of(reduce, "reduce", (None, *REDUCTIONS))
+        one_of(ghosts, "ghosts", STORAGES)
+        one_of(node_messages, "node_messages", tuple(NODE_MESSAGES))
+        if reduce is not None and transfer not in ("automatic", "packed"):
+            raise ValueError(f"transfer is {transfer!r}; an exchange that reduces is packed")
+        _check_options(transfer, reduce, ghosts, node_messages)
+        refuse_gpu(self.fields, "an Exchange takes host memory, a StreamExchange that of GPUs")
+        made = fields_in_c(grid, self.fields)
+        yield
         if reduce is None:
             flags = _c.IN_MESSAGES * (ghosts == "in_messages") | NODE_MESSAGES[node_messages]
             _c.exchange_create(communicates, len(self.fields), made, TRANSFERS.index(transfer) | flags, byref(handle))
@@ -217,27 +238,29 @@ def _check_options(transfer, reduce, ghosts, node_messages):
                 raise ValueError(f"node_messages is 'always', and {other}; there are no node messages then")
 
 
+@collective_over_grid(lambda grid: _c.compare_transfers(grid, 1, None, 1, (ctypes.c_double * 3)(), byref(c_int())))
 def compare_transfers(grid, fields, exchanges=10):
-    """Exchange the fields by each of packed, datatype and plain. Returns a dictionary of the seconds that one exchange takes
-    by each one that is possible, and the name of the fastest. Collective; fills ghost cells."""
-    communicates = grid_in_c(grid)
+    """Exchange the fields by each of packed, datatype and plain. Returns a dictionary of the seconds that one exchange
+    takes by each one that is possible, and the name of the fastest. Collective; fills ghost cells."""
+    communicates, fields = grid_in_c(grid), list_of(fields)
     seconds, fastest = (ctypes.c_double * 3)(), c_int()
-    with _c.collective(lambda: _c.compare_transfers(communicates, 1, None, 1, seconds, byref(fastest))):
-        fields = list_of(fields)
-        refuse_gpu(fields, "only host memory is compared")
-        made, exchanges = fields_in_c(grid, fields), whole_number(exchanges, "exchanges", 32)
+    refuse_gpu(fields, "only host memory is compared")
+    made, exchanges = fields_in_c(grid, fields), whole_number(exchanges, "exchanges", 32)
+    yield
     _c.compare_transfers(communicates, len(fields), made, exchanges, seconds, byref(fastest))
-    return {name: seconds[i] for i, name in enumerate(TRANSFERS[:len(seconds)]) if seconds[i] > 0}, TRANSFERS[fastest.value]
+    times = {name: seconds[i] for i, name in enumerate(TRANSFERS[:len(seconds)]) if seconds[i] > 0}
+    return times, TRANSFERS[fastest.value]
 
 
 class StepReport(Handle):
     """Tells on rank 0 how far a long run is, by at most one line in a second on standard error. Collective over the grid's
     ranks. `steps`: of the run, or 0; `bytes_sent`: by this rank in a step, or 0. free() prints the last line."""
 
+    @collective_over_grid(lambda grid: _c.step_report_create(grid, -1, 0, byref(c_void_p())))
     def __init__(self, grid, steps=0, bytes_sent=0):
         communicates, handle = grid_in_c(grid), c_void_p()
-        with _c.collective(lambda: _c.step_report_create(communicates, -1, 0, byref(handle))):
-            steps, bytes_sent = whole_number(steps, "steps"), whole_number(bytes_sent, "bytes_sent")
+        steps, bytes_sent = whole_number(steps, "steps"), whole_number(bytes_sent, "bytes_sent")
+        yield
         _c.step_report_create(communicates, steps, bytes_sent, byref(handle))
         super().__init__(handle, _c.step_report_free)
 

@@ -5,9 +5,10 @@ from ctypes import byref, c_int, c_int64, c_void_p
 
 import numpy
 
-from .._handles import value_of
+from .._handles import mpi, value_of
 from . import _c
-from ._box import Box, axes, direction, radius_in_c, three, whole_number
+from ._box import Box, axes, direction, radius_in_c, real_number, sequence, three, whole_number
+from ._collective import collective
 
 
 class Handle:
@@ -42,6 +43,17 @@ class Handle:
             self.free()
 
 
+def _communicator_in(arguments):
+    return next((value_of(a, "Comm", "comm") for a in arguments if isinstance(a, mpi().Comm)), None)
+
+
+def _numbers(given, name):
+    try:
+        return numpy.ascontiguousarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {given!r}; it is an array of numbers") from None
+
+
 class Grid(Handle):
     """A regular grid of cells in one to three dimensions, cut into boxes. As mpix::halo::grid; docs/halo.md says more.
 
@@ -73,35 +85,39 @@ class Grid(Handle):
         On all ranks, if on one.
     """
 
+    @collective(_communicator_in, lambda comm: _c.grid_create(comm, 0, None, None, byref(c_void_p())))
     def __init__(self, comm, extent, *, periodic=(), boxes=None, owners=None, boxes_per_rank=1, shortest=(1,),
                  within_node=None, network=0.0, typical_radius=None, typical_bytes_per_cell=0.0):
         communicator, handle, options = value_of(comm, "Comm", "comm"), c_void_p(), _c.GridOptions()
-        with _c.collective(lambda: _c.grid_create(communicator, 0, None, None, byref(handle))):
-            cells = three(extent, "extent", 1)
-            dimensions = len(tuple(extent))
-            options.periodic = axes(periodic, "periodic")
-            if boxes is not None:
-                for i, box in enumerate(boxes):
-                    if not isinstance(box, Box):
-                        raise TypeError(f"boxes[{i}] is {box!r}; it is a Box")
-                options.boxes, options.box_count = (_c.Box * len(boxes))(*(b.c() for b in boxes)), len(boxes)
-            if owners is not None:
-                if boxes is None or len(owners) != len(boxes):
-                    raise ValueError("owners are as many ranks as there are boxes, which are given with them")
-                options.owners = (c_int * len(owners))(*(whole_number(n, f"owners[{i}]", 32) for i, n in enumerate(owners)))
-            options.boxes_per_rank = whole_number(boxes_per_rank, "boxes_per_rank", 32)
-            if boxes_per_rank < 1:  # 0 is C's default
-                raise ValueError(f"boxes_per_rank is {boxes_per_rank}; it is at least 1")
-            options.shortest = three(shortest, "shortest", 1)
-            if within_node is not None:
-                links = numpy.ascontiguousarray(within_node, dtype=float)
-                options.links.within_node = (ctypes.c_double * links.size)(*links.flat)
-                options.links.entries = links.size
-            options.links.network = network
-            if typical_radius is not None:
-                options.typical_radius = radius_in_c(typical_radius, "typical_radius")
-            options.typical_bytes_per_cell = typical_bytes_per_cell
-        _c.grid_create(communicator, dimensions, (c_int64 * 3)(*cells), byref(options), byref(handle))
+        extent = sequence(extent, "extent", "one to three whole numbers")
+        cells = three(extent, "extent", 1)
+        options.periodic = axes(periodic, "periodic")
+        if boxes is not None:
+            boxes = sequence(boxes, "boxes", "a list of Box")
+            for i, box in enumerate(boxes):
+                if not isinstance(box, Box):
+                    raise TypeError(f"boxes[{i}] is {box!r}; it is a Box")
+            options.boxes, options.box_count = (_c.Box * len(boxes))(*(b.c() for b in boxes)), len(boxes)
+        if owners is not None:
+            owners = sequence(owners, "owners", "a list of ranks")
+            if boxes is None or len(owners) != len(boxes):
+                raise ValueError("owners are as many ranks as there are boxes, which are given with them")
+            ranks = (whole_number(n, f"owners[{i}]", 32) for i, n in enumerate(owners))
+            options.owners = (c_int * len(owners))(*ranks)
+        options.boxes_per_rank = whole_number(boxes_per_rank, "boxes_per_rank", 32)
+        if boxes_per_rank < 1:  # 0 is C's default
+            raise ValueError(f"boxes_per_rank is {boxes_per_rank}; it is at least 1")
+        options.shortest = three(shortest, "shortest", 1)
+        if within_node is not None:
+            links = _numbers(within_node, "within_node")
+            options.links.within_node = (ctypes.c_double * links.size)(*links.flat)
+            options.links.entries = links.size
+        options.links.network = real_number(network, "network")
+        if typical_radius is not None:
+            options.typical_radius = radius_in_c(typical_radius, "typical_radius")
+        options.typical_bytes_per_cell = real_number(typical_bytes_per_cell, "typical_bytes_per_cell")
+        yield
+        _c.grid_create(communicator, len(extent), (c_int64 * 3)(*cells), byref(options), byref(handle))
         super().__init__(handle, _c.grid_free)
         self._read()
 

@@ -6,7 +6,7 @@ import numpy
 
 from . import _c
 from ._box import flag, three, whole_number
-from ._exchange import ExchangeBase, grid_in_c
+from ._exchange import ExchangeBase, collective_over_grid, grid_in_c
 from ._field import fields_in_c, list_of
 
 # As MPIX_Halo_device_exchange.
@@ -39,15 +39,15 @@ class KernelExchange(ExchangeBase):
     _data, _sizes, _measure, _report = map(staticmethod, (_c.kernel_data, _c.kernel_sent, _c.kernel_measure,
                                                           _c.kernel_report))
 
+    @collective_over_grid(lambda grid: _c.kernel_create(grid, 1, None, None, byref(c_void_p())))
     def __init__(self, grid, fields, *, tile=None, sets=4, box_waits=False):
         communicates, handle = grid_in_c(grid), c_void_p()
-        with _c.collective(lambda: _c.kernel_create(communicates, 1, None, None, byref(handle))):
-            self.grid, self.fields = grid, list_of(fields)
-            if whole_number(sets, "sets", 32) < 2:  # 0 is C's default
-                raise ValueError(f"sets is {sets}; it is at least 2")
-            made = fields_in_c(grid, self.fields)
-            options = _c.KernelOptions(three((0,) if tile is None else tile, "tile", 0), sets,
-                                       flag(box_waits, "box_waits"))
+        self.grid, self.fields = grid, list_of(fields)
+        if whole_number(sets, "sets", 32) < 2:  # 0 is C's default
+            raise ValueError(f"sets is {sets}; it is at least 2")
+        made, shape = fields_in_c(grid, self.fields), three((0,) if tile is None else tile, "tile", 0)
+        options = _c.KernelOptions(shape, sets, flag(box_waits, "box_waits"))
+        yield
         _c.kernel_create(communicates, len(self.fields), made, byref(options), byref(handle))
         super().__init__(handle, _c.kernel_free, (grid, self.fields, made))
 

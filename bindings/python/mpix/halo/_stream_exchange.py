@@ -6,7 +6,7 @@ from .._library import Error
 from .._streams import address_of
 from . import _c
 from ._box import flag, three
-from ._exchange import ExchangeWithInterior, grid_in_c
+from ._exchange import ExchangeWithInterior, collective_over_grid, grid_in_c
 from ._field import fields_in_c, list_of
 
 
@@ -35,12 +35,13 @@ class StreamExchange(ExchangeWithInterior):
                                                              _c.stream_sent))
     _measure, _report = map(staticmethod, (_c.stream_measure, _c.stream_report))
 
+    @collective_over_grid(lambda grid: _c.stream_create(grid, 1, None, None, byref(c_void_p())))
     def __init__(self, grid, fields, *, tile=(0,), direct=True):
         communicates, handle = grid_in_c(grid), c_void_p()
-        with _c.collective(lambda: _c.stream_create(communicates, 1, None, None, byref(handle))):
-            self.grid, self.fields = grid, list_of(fields)
-            made = fields_in_c(grid, self.fields)
-            options = _c.StreamOptions(three(tile, "tile", 0), not flag(direct, "direct"))
+        self.grid, self.fields = grid, list_of(fields)
+        made = fields_in_c(grid, self.fields)
+        options = _c.StreamOptions(three(tile, "tile", 0), not flag(direct, "direct"))
+        yield
         _c.stream_create(communicates, len(self.fields), made, byref(options), byref(handle))
         super().__init__(handle, _c.stream_free, (grid, self.fields, made))
 
