@@ -3,9 +3,9 @@
 
 Usage: allocators.py numpy | cupy | cupy-async | cupy-managed | torch | torch-expandable
 
-Buffers of random sizes begin anywhere in their allocations, are freed, and so come to lie at addresses of earlier ones. Fresh
-random data in each epoch, and every byte of the receiver's allocation is checked. Every second pair of requests is exported to
-the GPU. Exit status 77: what it needs is not installed.
+Buffers of random sizes begin anywhere in their allocations, are freed, and so come to lie at addresses of earlier ones.
+Fresh random data in each epoch, and every byte of the receiver's allocation is checked. Every second pair of requests
+is exported to the GPU. Exit status 77: what it needs is not installed.
 """
 import gc
 import os

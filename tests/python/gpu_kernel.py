@@ -30,7 +30,8 @@ SOURCE = r"""
 #include <mpix/device.cuh>
 #include <cooperative_groups.h>
 
-extern "C" __global__ void step(double *out, double *into, int n, double first, MPIX_Prequest send, MPIX_Prequest receive) {
+extern "C" __global__ void step(double *out, double *into, int n, double first, MPIX_Prequest send,
+                                MPIX_Prequest receive) {
     const auto block = cooperative_groups::this_thread_block();
     const int p = blockIdx.x;                       // one partition per block
     for (int i = threadIdx.x; i < n; i += blockDim.x) out[p * n + i] = first + p * n + i;
@@ -54,7 +55,8 @@ class Cupy:
         return cupy.zeros(partitions * n)
 
     def launch(self, out, into, first, send, receive):
-        arguments = out, into, numpy.int32(n), numpy.float64(first), numpy.uint64(send.handle), numpy.uint64(receive.handle)
+        requests = numpy.uint64(send.handle), numpy.uint64(receive.handle)
+        arguments = out, into, numpy.int32(n), numpy.float64(first), *requests
         self.kernel((partitions,), (256,), arguments, stream=self.stream)
 
     def synchronize(self):
@@ -92,7 +94,8 @@ class Numba:
         return cuda.to_device(numpy.zeros(partitions * n))
 
     def launch(self, out, into, first, send, receive):
-        arguments = out, into, numpy.int32(n), numpy.float64(first), numpy.uint64(send.handle), numpy.uint64(receive.handle)
+        requests = numpy.uint64(send.handle), numpy.uint64(receive.handle)
+        arguments = out, into, numpy.int32(n), numpy.float64(first), *requests
         self.kernel[partitions, 256, self.stream](*arguments)
 
     def synchronize(self):

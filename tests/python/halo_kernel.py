@@ -3,11 +3,11 @@
 
 Usage: halo_kernel.py cupy | LIBRARY
 
-By a kernel of CuPy; or in host memory, by the host threads of that library, made of heat_host.cpp. Skipped without CuPy or a
-GPU.
+By a kernel of CuPy; or in host memory, by the host threads of that library, made of heat_host.cpp. Skipped without CuPy
+or a GPU.
 """
 import ctypes
-import os
+import pathlib
 import sys
 
 import needed
@@ -25,8 +25,7 @@ class Cupy:
     def __init__(self):
         cupy = needed.cupy_on_own_gpu(world.rank)
         self.xp, self.on_host, self.stream = cupy, cupy.asnumpy, cupy.cuda.Stream(non_blocking=True)
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "heat_kernel.cuh"), encoding="utf-8") as file:
-            source = file.read()
+        source = pathlib.Path(__file__).with_name("heat_kernel.cuh").read_text(encoding="utf-8")
         options = *mpix.nvrtc_options(), "--fmad=false"  # NumPy does not fuse a product and a sum
         self.kernel = cupy.RawKernel(source, "heat_steps", options=options, enable_cooperative_groups=True)
 

@@ -137,7 +137,8 @@ def stencil():
 
 
 def options():
-    """Wrong ones, and ranks that disagree: so each of them has reached the library. On one node nothing else shows it."""
+    """Wrong ones, and ranks that disagree: so each of them has reached the library. On one node nothing else shows
+    it."""
     fails, last = needed.fails, world.rank == world.size - 1
     with halo.Grid(world, (24, 19), periodic=(True, True)) as grid:
         u = halo.Field.zeros(grid, halo.Radius.faces(1))

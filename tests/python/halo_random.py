@@ -53,7 +53,8 @@ class Allocation:
         before = int(own.integers(0, 4)) * 16
         self.buffer = numpy.frombuffer(bytearray(own.bytes(before + total + 64)), numpy.uint8)
         # The reference: in the order component, z, y, x.
-        self.lying = self._view(self.buffer, before, dtype, [count] + size[::-1], [component] + strides[:dimensions][::-1])
+        strides = [component] + strides[:dimensions][::-1]
+        self.lying = self._view(self.buffer, before, dtype, [count] + size[::-1], strides)
         self.expected = self.buffer.copy()
         self.expecting = self._view(self.expected, before, dtype, self.lying.shape, self.lying.strides)
         self.box, self.below, self.size = box, f["below"], size

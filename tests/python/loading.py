@@ -15,7 +15,8 @@ needed.load()
 # A send that the process receives itself, and mpix's own word for its path.
 REACHES = """
 data = bytearray(b"sent"), bytearray(4)
-both = [MPI.COMM_SELF.Psend_init([data[0], 4, MPI.BYTE], 1, 0, 5), MPI.COMM_SELF.Precv_init([data[1], 4, MPI.BYTE], 1, 0, 5)]
+both = [MPI.COMM_SELF.Psend_init([data[0], 4, MPI.BYTE], 1, 0, 5),
+        MPI.COMM_SELF.Precv_init([data[1], 4, MPI.BYTE], 1, 0, 5)]
 MPI.Prequest.Startall(both)
 both[0].Pready(0)
 MPI.Prequest.Waitall(both)

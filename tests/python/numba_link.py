@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of Numba's that call the device functions: one that calls all declares what <mpix/device_c.cuh> defines; one like that
-of gpu_kernel.py is linked with them. Nothing is run.
+"""Kernels of Numba's that call the device functions: one that calls all declares what <mpix/device_c.cuh> defines; one
+like that of gpu_kernel.py is linked with them. Nothing is run.
 
 Usage: numba_link.py CUDA, the folder of a CUDA toolkit
 """

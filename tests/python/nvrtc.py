@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device functions, and those of halo exchanges, compile by NVRTC, as CuPy compiles kernels, with the options that the
-package gives. Nothing is run.
+"""The device functions, and those of halo exchanges, compile by NVRTC, as CuPy compiles kernels, with the options that
+the package gives. Nothing is run.
 
 Usage: nvrtc.py CUDA, the folder of a CUDA toolkit
 """
@@ -23,7 +23,8 @@ SOURCE = """
 
 static_assert(MPI_ERR_ARG == %(ERR_ARG)d && MPI_ERR_PENDING == %(ERR_PENDING)d, "those of the MPI library");
 
-extern "C" __global__ void step(double *out, const double *in, int n, MPIX_Prequest send, MPIX_Prequest receive, int *errors) {
+extern "C" __global__ void step(double *out, const double *in, int n, MPIX_Prequest send, MPIX_Prequest receive,
+                                int *errors) {
     const auto block = cooperative_groups::this_thread_block();
     const int p = blockIdx.x;
     for (int i = threadIdx.x; i < n; i += blockDim.x) out[p * n + i] = p + i;
@@ -50,7 +51,8 @@ HALO_SOURCE = """
 #include <mpix/halo.cuh>
 
 template <class Group>
-__device__ void call(const Group &group, const mpix::halo::device_exchange &x, mpix::halo::prepared_tile *tile, int *errors) {
+__device__ void call(const Group &group, const mpix::halo::device_exchange &x, mpix::halo::prepared_tile *tile,
+                     int *errors) {
     mpix::halo::prepare(group, x, 0, *tile);
     errors[0] = mpix::halo::send(group, x, 0, 0);
     errors[1] = mpix::halo::send(group, x, *tile, 0);
@@ -60,7 +62,8 @@ __device__ void call(const Group &group, const mpix::halo::device_exchange &x, m
     errors[4] = mpix::halo::wait(group, x, mpix::halo::box{{0, 0, 0}, {1, 1, 1}}, 0);
     errors[5] = mpix::halo::next(group, x, 0);
     errors[6] = mpix::halo::run_next(group, x, 2, 0, 1);
-    errors[7] = x.tile(0) == tile->cells() && x.data<float>(0, 1) != nullptr && x.tile_boundary_first(0) < x.boundary_tiles();
+    errors[7] = x.tile(0) == tile->cells() && x.data<float>(0, 1) != nullptr &&
+                x.tile_boundary_first(0) < x.boundary_tiles();
 }
 
 extern "C" __global__ void by_blocks(mpix::halo::device_exchange x, int *errors) {

@@ -107,9 +107,11 @@ def refusals():
         needed.fails(TypeError, "stream is ", mpix.start_enqueue, [send], wrong)
     with mpix.export(send, device="host"):  # not to a GPU
         MPI.Prequest.Startall([receive, send])
-        for stream in (0, Stream(ptr=0), Stream(cuda_stream=0), Stream(handle=0), Stream(__cuda_stream__=lambda: (0, 0))):
+        for stream in (0, Stream(ptr=0), Stream(cuda_stream=0), Stream(handle=0),
+                       Stream(__cuda_stream__=lambda: (0, 0))):
             for call in (lambda: mpix.start_enqueue([send], stream), lambda: mpix.pready_enqueue(0, send, stream),
-                         lambda: mpix.pready_range_enqueue(0, 1, send, stream), lambda: mpix.wait_enqueue(send, stream)):
+                         lambda: mpix.pready_range_enqueue(0, 1, send, stream),
+                         lambda: mpix.wait_enqueue(send, stream)):
                 assert needed.fails(mpix.Error, "_enqueue: ", call).error_class == MPI.ERR_REQUEST
         send.Pready_range(0, 3)
         MPI.Prequest.Waitall([receive, send])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run a program of a page, on all ranks: run_program.py PROGRAM. The last line that a rank prints says that nothing is wrong."""
+"""Run a program of a page, on all ranks: run_program.py PROGRAM. The last line that a rank prints says that nothing is
+wrong."""
 import contextlib
 import io
 import runpy

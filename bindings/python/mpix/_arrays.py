@@ -13,9 +13,10 @@ _DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 
 class _Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int * 2), ("ndim", ctypes.c_int), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int * 2), ("ndim", ctypes.c_int),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64)]
 
 
 def _contiguous(shape, size):
@@ -44,10 +45,11 @@ class Memory:
         elif hasattr(array, "__dlpack__"):
             self._take_dlpack(array, name)
         else:
-            raise TypeError(f"{name} is {type(array).__name__}; it is an array of NumPy, CuPy, Numba or PyTorch, or one with "
-                            "DLPack")
+            raise TypeError(f"{name} is {type(array).__name__}; it is an array of NumPy, CuPy, Numba or PyTorch, or "
+                            "one with DLPack")
         if self.dtype.hasobject or not self.dtype.isnative:
-            raise TypeError(f"{name} has values of {self.dtype}; they are numbers or structures in the machine's byte order")
+            raise TypeError(f"{name} has values of {self.dtype}; they are numbers or structures in the machine's byte "
+                            "order")
 
     def _take_interface(self, interface, name):
         self.address, read_only = interface["data"]
@@ -63,7 +65,8 @@ class Memory:
     def _take_dlpack(self, array, name):
         device = array.__dlpack_device__()[0]
         if device not in _DLPACK_HOST + _DLPACK_CUDA:
-            raise TypeError(f"{name} is on a device of DLPack's type {int(device)}; it is in memory of the host or of CUDA")
+            raise TypeError(f"{name} is on a device of DLPack's type {int(device)}; it is in memory of the host or of "
+                            "CUDA")
         self.on_gpu = device in _DLPACK_CUDA
         # -1: the array is taken as it is; the program's streams order what is done with it.
         capsule = array.__dlpack__(stream=-1) if self.on_gpu else array.__dlpack__()

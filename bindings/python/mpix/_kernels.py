@@ -18,11 +18,11 @@ def get_include():
 
 
 def nvrtc_options(cuda=None):
-    """Options of NVRTC, with which a kernel's source may include <mpix/device.cuh> and <mpix/halo.cuh>, for cupy.RawKernel and
-    RawModule.
+    """Options of NVRTC, with which a kernel's source may include <mpix/device.cuh> and <mpix/halo.cuh>, for
+    cupy.RawKernel and RawModule.
 
-    `cuda`: the folder of a CUDA toolkit, 12 or later; by default that of CUDA_PATH or CUDA_HOME, or /usr/local/cuda. Raises
-    FileNotFoundError, if it has no headers.
+    `cuda`: the folder of a CUDA toolkit, 12 or later; by default that of CUDA_PATH or CUDA_HOME, or /usr/local/cuda.
+    Raises FileNotFoundError, if it has no headers.
     """
     cuda = cuda or os.environ.get("CUDA_PATH") or os.environ.get("CUDA_HOME") or "/usr/local/cuda"
     headers = [os.path.join(cuda, "include", "cccl"), os.path.join(cuda, "include")]

@@ -55,11 +55,12 @@ def _load():
         # mpi4py's module, loaded later, finds MPI's functions here, and those that libmpix lacks in its MPI library.
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        raise ImportError(f"libmpix cannot be loaded: {error}; set {_find.VARIABLE} to its path, or install mpix for the "
-                          "MPI library that mpi4py uses") from None
+        raise ImportError(f"libmpix cannot be loaded: {error}; set {_find.VARIABLE} to its path, or install mpix for "
+                          "the MPI library that mpi4py uses") from None
     if _address(process.MPI_Init) != _address(library.MPI_Init):
-        raise ImportError(f"{_file_of(_address(process.MPI_Init))} was loaded for all to see before mpix, so calls of MPI do "
-                          f"not reach libmpix: import mpix before it, or preload libmpix (env LD_PRELOAD={path})")
+        loaded = _file_of(_address(process.MPI_Init))
+        raise ImportError(f"{loaded} was loaded for all to see before mpix, so calls of MPI do not reach libmpix: "
+                          f"import mpix before it, or preload libmpix (env LD_PRELOAD={path})")
     return library
 
 
@@ -92,8 +93,8 @@ def function(name, *arguments):
 
 
 def near(*names):
-    """A file of the prefix that libmpix is in: that of a wheel, an installed one, or a build's. Or of the source tree that this
-    package is in. Or None."""
+    """A file of the prefix that libmpix is in: that of a wheel, an installed one, or a build's. Or of the source tree
+    that this package is in. Or None."""
     for folder in (os.path.dirname(os.path.realpath(path)), os.path.dirname(os.path.realpath(__file__))):
         for _ in range(4):
             found = os.path.join(folder, *names)

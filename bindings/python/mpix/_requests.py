@@ -33,8 +33,8 @@ def _values(requests):
 class DeviceRequest:
     """A partitioned request as kernels know it: an MPIX_Prequest, made by export().
 
-    `handle` is its address, a number, which kernels take by value; None when it has been freed. It is freed by free(), or
-    at the end of a `with` block, when no kernel uses it any more, and before the request is.
+    `handle` is its address, a number, which kernels take by value; None when it has been freed. It is freed by free(),
+    or at the end of a `with` block, when no kernel uses it any more, and before the request is.
     """
 
     def __init__(self, request, handle):

@@ -16,6 +16,6 @@ def address_of(stream):
     if isinstance(stream, ctypes.c_void_p):
         stream = stream.value or 0
     if isinstance(stream, bool) or not isinstance(stream, int) or stream < 0:
-        raise TypeError(f"stream is {stream!r}; it is a stream of CuPy, PyTorch, Numba or cuda.core, or the number of a "
-                        "cudaStream_t, of which 0 is the legacy default stream")
+        raise TypeError(f"stream is {stream!r}; it is a stream of CuPy, PyTorch, Numba or cuda.core, or the number of "
+                        "a cudaStream_t, of which 0 is the legacy default stream")
     return stream

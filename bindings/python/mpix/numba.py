@@ -10,8 +10,8 @@
 
 They are those of <mpix/device.cuh>, which describes them: pready(partition, request), pready_typed(partition, request),
 pready_range(low, high, request), parrived(request, partition), wait_arrived(request, partition), wait(request),
-start(request) and next_epoch(request), for one thread; and each with _warp and _block for a group whose threads all call.
-`request` is the handle of a DeviceRequest, as an unsigned number of 64 bits. They return an error class of MPI.
+start(request) and next_epoch(request), for one thread; and each with _warp and _block for a group whose threads all
+call. `request` is the handle of a DeviceRequest, as an unsigned number of 64 bits. They return an error class of MPI.
 """
 import functools
 

@@ -14,4 +14,5 @@ from ._kernel_exchange import KernelExchange
 from ._stream_exchange import StreamExchange
 
 __all__ = ["Box", "Exchange", "Field", "GhostPiece", "GhostReader", "Grid", "KernelExchange", "Radius", "StepReport",
-           "StreamExchange", "compare_transfers", "gather", "read_checkpoint", "write_checkpoint", "write_png", "write_vti"]
+           "StreamExchange", "compare_transfers", "gather", "read_checkpoint", "write_checkpoint", "write_png",
+           "write_vti"]

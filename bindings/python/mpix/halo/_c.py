@@ -18,13 +18,14 @@ class Links(Structure):
 
 class GridOptions(Structure):
     _fields_ = [("periodic", c_int * 3), ("boxes", POINTER(Box)), ("box_count", c_int), ("owners", POINTER(c_int)),
-                ("boxes_per_rank", c_int), ("shortest", c_int64 * 3), ("links", Links), ("typical_radius", POINTER(c_int)),
-                ("typical_bytes_per_cell", c_double)]
+                ("boxes_per_rank", c_int), ("shortest", c_int64 * 3), ("links", Links),
+                ("typical_radius", POINTER(c_int)), ("typical_bytes_per_cell", c_double)]
 
 
 class Layout(Structure):
     _fields_ = [("components", c_int), ("interleaved", c_int), ("below", c_int64 * 3), ("above", c_int64 * 3),
-                ("row_bytes", c_int64), ("plane_bytes", c_int64), ("component_bytes", c_int64), ("staggered", c_int * 3)]
+                ("row_bytes", c_int64), ("plane_bytes", c_int64), ("component_bytes", c_int64),
+                ("staggered", c_int * 3)]
 
 
 class Allocation(Structure):

@@ -7,9 +7,10 @@ from .._library import Error
 
 
 def collective(find, fail):
-    """Decorates a collective function: a generator, which makes its arguments before its `yield`, and calls the library's
-    collective function behind it. If this rank raises before the `yield`, or gives arguments that the function does not
-    have, it calls `fail`, which calls the library so that it fails on all ranks: none waits for this one.
+    """Decorates a collective function: a generator, which makes its arguments before its `yield`, and calls the
+    library's collective function behind it. If this rank raises before the `yield`, or gives arguments that the
+    function does not have, it calls `fail`, which calls the library so that it fails on all ranks: none waits for this
+    one.
 
     find(arguments) returns what `fail` needs, the handle of a grid or communicator, or None. Then the others wait.
     """

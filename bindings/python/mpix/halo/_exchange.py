@@ -110,7 +110,8 @@ class ExchangeWithInterior(ExchangeBase):
 
 
 class Exchange(ExchangeWithInterior):
-    """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As mpix::halo::exchange.
+    """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As
+    mpix::halo::exchange.
 
     Collective over the grid's ranks.
 
@@ -162,8 +163,8 @@ class Exchange(ExchangeWithInterior):
         self._swapped = set()  # fields that have been, since the exchange that was begun last
 
     def start(self):
-        """Begin an exchange of all fields, and send. Until finish(), do not write the arrays in use, nor read their ghost
-        cells."""
+        """Begin an exchange of all fields, and send. Until finish(), do not write the arrays in use, nor read their
+        ghost cells."""
         _c.start(self.handle)
         self._swapped.clear()
 
@@ -177,12 +178,13 @@ class Exchange(ExchangeWithInterior):
         self._swapped.clear()
 
     def ready(self, field):
-        """Mark a field ready, by its position in the list. A packed message sends it at once, any other when all are ready."""
+        """Mark a field ready, by its position in the list. A packed message sends it at once, any other when all are
+        ready."""
         _c.ready(whole_number(field, "field", 32), self.handle)
 
     def overlap(self, compute):
-        """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary. For each box of
-        this rank."""
+        """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary. For each
+        box of this rank."""
         self.start()
         for i in range(len(self.grid.boxes)):
             compute(self.interior(i))
@@ -205,15 +207,15 @@ class Exchange(ExchangeWithInterior):
 
     def ghost_pieces(self, field=0, i=None):
         """Of an exchange with ghosts="in_messages": the ghost cells of a field beside a box of this rank, as a list of
-        GhostPiece, in the order of their directions. As ghost_pieces() of mpix::halo::exchange: their values may be read
-        from finish() until the next start() or begin(), and not after free(). The list remains right; only of a pair of
-        fields, ask again after each finish()."""
+        GhostPiece, in the order of their directions. As ghost_pieces() of mpix::halo::exchange: their values may be
+        read from finish() until the next start() or begin(), and not after free(). The list remains right; only of a
+        pair of fields, ask again after each finish()."""
         return pieces_of(self, self.number(field), self._exchanged(field), self.grid.position(i))
 
     def reader(self, field=0, i=None):
-        """Of an exchange with ghosts="in_messages": a GhostReader, whose reader[box] are cells of a box of this rank, and
-        ghost cells beside it. Make it after finish(), and use it until the next start() or begin(). Of a pair of fields it
-        reads the one that was exchanged last."""
+        """Of an exchange with ghosts="in_messages": a GhostReader, whose reader[box] are cells of a box of this rank,
+        and ghost cells beside it. Make it after finish(), and use it until the next start() or begin(). Of a pair of
+        fields it reads the one that was exchanged last."""
         position = self.grid.position(i)
         return GhostReader(self._exchanged(field), position, self.ghost_pieces(field, position))
 
@@ -253,8 +255,8 @@ def compare_transfers(grid, fields, exchanges=10):
 
 
 class StepReport(Handle):
-    """Tells on rank 0 how far a long run is, by at most one line in a second on standard error. Collective over the grid's
-    ranks. `steps`: of the run, or 0; `bytes_sent`: by this rank in a step, or 0. free() prints the last line."""
+    """Tells on rank 0 how far a long run is, by at most one line in a second on standard error. Collective over the
+    grid's ranks. `steps`: of the run, or 0; `bytes_sent`: by this rank in a step, or 0. free() prints the last line."""
 
     @collective_over_grid(lambda grid: _c.step_report_create(grid, -1, 0, byref(c_void_p())))
     def __init__(self, grid, steps=0, bytes_sent=0):

@@ -33,9 +33,10 @@ class Field:
     ----------
     grid : Grid
     array : array, or list of arrays
-        Of NumPy, CuPy, Numba or PyTorch, or one with DLPack: the cells of this rank's box and, around them, ghost cells.
-        Cells that lie next to each other along x are next to each other in memory; rows and planes may have any distances.
-        On a rank that has several boxes, or none: a list with one for each, in the order of `grid.boxes`, without gaps.
+        Of NumPy, CuPy, Numba or PyTorch, or one with DLPack: the cells of this rank's box and, around them, ghost
+        cells. Cells that lie next to each other along x are next to each other in memory; rows and planes may have any
+        distances. On a rank that has several boxes, or none: a list with one for each, in the order of `grid.boxes`,
+        without gaps.
     radius : Radius
         The ghost cells that an exchange fills.
     order : "C" or "F"
@@ -130,7 +131,8 @@ class Field:
 
     def part(self, box, first):
         """The indices of a box of cells in an array with axes as this one's, whose lowest cell is `first`."""
-        places = [slice(box.lo[a] - first[a], max(box.hi[a], box.lo[a]) - first[a]) for a in range(self.grid.dimensions)]
+        places = [slice(box.lo[a] - first[a], max(box.hi[a], box.lo[a]) - first[a])
+                  for a in range(self.grid.dimensions)]
         return tuple(self.in_order(places, slice(None)))
 
     def shape_of(self, box):
@@ -185,8 +187,8 @@ class Field:
             have, below = cells[axis][0], self._below[axis]
             above = have - box.size[axis] - below
             if above < 0 and box.cells > 0:
-                raise ValueError(f"{name} has {have} cells along {'xyz'[axis]}; the box has {box.size[axis]}, and {below} lie "
-                                 "below it")
+                raise ValueError(f"{name} has {have} cells along {'xyz'[axis]}; the box has {box.size[axis]}, "
+                                 f"and {below} lie below it")
             made.below[axis], made.above[axis] = below, max(above, 0)
         if dimensions > 1 and cells[1][0] > 1:
             made.row_bytes = self._distance(name, "along y", cells[1])
@@ -197,7 +199,8 @@ class Field:
     @staticmethod
     def _check_stride(name, where, pair, wanted):
         if pair[0] > 1 and pair[1] != wanted:
-            raise ValueError(f"{name} has {pair[1]} bytes {where}; mpix needs {wanted}, without a gap (is order right?)")
+            raise ValueError(f"{name} has {pair[1]} bytes {where}; mpix needs {wanted}, without a gap (is order "
+                             "right?)")
 
     @staticmethod
     def _distance(name, where, pair):

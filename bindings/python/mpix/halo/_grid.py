@@ -12,9 +12,9 @@ from ._collective import collective
 
 
 class Handle:
-    """What is freed by free(), or at the end of a `with` block, but for one that an exception leaves: other ranks may not
-    come to free it. Freeing may be collective: in the same order on all ranks, and before MPI_Finalize. What is never freed
-    is kept until the program ends.
+    """What is freed by free(), or at the end of a `with` block, but for one that an exception leaves: other ranks may
+    not come to free it. Freeing may be collective: in the same order on all ranks, and before MPI_Finalize. What is
+    never freed is kept until the program ends.
 
     Members of `kept` are not collected before: the library uses their memory.
     """
@@ -57,8 +57,8 @@ def _numbers(given, name):
 class Grid(Handle):
     """A regular grid of cells in one to three dimensions, cut into boxes. As mpix::halo::grid; docs/halo.md says more.
 
-    Collective over `comm`; all ranks give the same arguments. Numbers are in the order x, y, z, of which x is the fastest
-    in memory: an array a[z, y, x] of NumPy has the extent (nx, ny, nz).
+    Collective over `comm`; all ranks give the same arguments. Numbers are in the order x, y, z, of which x is the
+    fastest in memory: an array a[z, y, x] of NumPy has the extent (nx, ny, nz).
 
     Parameters
     ----------
@@ -161,7 +161,8 @@ class Grid(Handle):
     def neighbours(self, towards, depth=1):
         """The ranks that own ghost cells of this rank's boxes in a direction, such as (1, 0, 0)."""
         ranks, count = (c_int * self.ranks)(), c_int()
-        _c.grid_neighbours(self.handle, direction(towards), whole_number(depth, "depth", 32), self.ranks, ranks, byref(count))
+        _c.grid_neighbours(self.handle, direction(towards), whole_number(depth, "depth", 32), self.ranks, ranks,
+                           byref(count))
         return list(ranks[: count.value])
 
     def points(self, box, staggered):
@@ -185,6 +186,7 @@ class Grid(Handle):
     def deep_valid(self, stencil, every, steps, i=None, staggered=()):
         """The cells that are right so many steps after such an exchange."""
         made = _c.Box()
-        _c.deep_valid(self.handle, self.position(i), radius_in_c(stencil, "stencil"), whole_number(every, "every", 32), whole_number(steps, "steps", 32),
+        numbers = whole_number(every, "every", 32), whole_number(steps, "steps", 32)
+        _c.deep_valid(self.handle, self.position(i), radius_in_c(stencil, "stencil"), *numbers,
                       axes(staggered, "staggered"), byref(made))
         return Box.of(made)

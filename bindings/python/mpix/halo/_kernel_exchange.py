@@ -17,15 +17,15 @@ class KernelExchange(ExchangeBase):
     """Fills the ghost cells of fields by the program's kernels, tile by tile. As mpix::halo::kernel_exchange.
 
     Collective over the grid's ranks; all give the same options, but for `box_waits`. Kernels are CUDA C++ and include
-    <mpix/halo.cuh>, as those of CuPy with mpix.nvrtc_options(); they take the object that start() returns, by value, as an
-    mpix::halo::device_exchange. Kernels whose blocks wait for each other are launched cooperatively.
+    <mpix/halo.cuh>, as those of CuPy with mpix.nvrtc_options(); they take the object that start() returns, by value, as
+    an mpix::halo::device_exchange. Kernels whose blocks wait for each other are launched cooperatively.
 
     Parameters
     ----------
     grid : Grid
     fields : list of Field, or of pairs of Field
-        As of Exchange, at least one; all in the memory of one GPU, or in host memory. A pair is used in turn: exchange 0 of
-        an activation is of current(), exchange 1 of the other one, and so on.
+        As of Exchange, at least one; all in the memory of one GPU, or in host memory. A pair is used in turn: exchange
+        0 of an activation is of current(), exchange 1 of the other one, and so on.
     tile : one to three ints, optional
         The shape of a tile in cells; by default, and along an axis where it is 0, as long as the box.
     sets : int
@@ -53,16 +53,16 @@ class KernelExchange(ExchangeBase):
 
     def start(self, steps):
         """Begin an activation of so many exchanges, which kernels run; all ranks give the same number. Waits until the
-        neighbours have begun it, too. Returns what kernels take, a zero-dimensional NumPy array: CuPy passes its bytes by
-        value. It is valid until finish(). Raises ValueError (steps), or mpix.Error: it is active already, or
+        neighbours have begun it, too. Returns what kernels take, a zero-dimensional NumPy array: CuPy passes its bytes
+        by value. It is valid until finish(). Raises ValueError (steps), or mpix.Error: it is active already, or
         MPI.ERR_PENDING after MPIX_STALL_SECONDS; then call it again with the same number."""
         device = numpy.zeros((), DEVICE_EXCHANGE)
         _c.kernel_start(whole_number(steps, "steps"), self.handle, device.ctypes.data)
         return device
 
     def finish(self):
-        """End the activation. Its kernels have ended before: synchronise their stream. Raises what a call in a kernel has
-        returned."""
+        """End the activation. Its kernels have ended before: synchronise their stream. Raises what a call in a kernel
+        has returned."""
         _c.kernel_finish(self.handle)
 
     @property

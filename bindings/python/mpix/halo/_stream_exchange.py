@@ -13,15 +13,15 @@ from ._field import fields_in_c, list_of
 class StreamExchange(ExchangeWithInterior):
     """Fills the ghost cells of fields in GPU memory, in the order of a CUDA stream. As mpix::halo::stream_exchange.
 
-    Collective over the grid's ranks; all run as many exchanges. start() and finish() enqueue a kernel each, and return at
-    once. What computes the cells comes before start() in the stream, what reads the ghost cells behind finish().
+    Collective over the grid's ranks; all run as many exchanges. start() and finish() enqueue a kernel each, and return
+    at once. What computes the cells comes before start() in the stream, what reads the ghost cells behind finish().
 
     Parameters
     ----------
     grid : Grid
     fields : list of Field, or of pairs of Field
-        As of Exchange; all in the memory of one GPU. Or in host memory, to try a program: then the stream is 0, and both
-        calls do their part before they return.
+        As of Exchange; all in the memory of one GPU. Or in host memory, to try a program: then the stream is 0, and
+        both calls do their part before they return.
     tile : one to three ints, optional
         The cells along each axis that one block packs or unpacks; all ranks give the same.
     direct : bool
@@ -57,8 +57,8 @@ class StreamExchange(ExchangeWithInterior):
         super().free()
 
     def start(self, stream):
-        """Enqueue: send what the neighbours need, and copy own cells to own ghost cells. `stream`: of CuPy, PyTorch, Numba
-        or cuda.core, or a number."""
+        """Enqueue: send what the neighbours need, and copy own cells to own ghost cells. `stream`: of CuPy, PyTorch,
+        Numba or cuda.core, or a number."""
         _c.stream_start(self.handle, address_of(stream))
 
     def finish(self, stream):
@@ -66,12 +66,13 @@ class StreamExchange(ExchangeWithInterior):
         _c.stream_finish(self.handle, address_of(stream))
 
     def run(self, stream):
-        """start() and finish() in one call, for programs that have nothing to enqueue in between: often a single kernel."""
+        """start() and finish() in one call, for programs that have nothing to enqueue in between: often a single
+        kernel."""
         _c.stream_run(self.handle, address_of(stream))
 
     def overlap(self, stream, compute):
-        """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary. `compute`
-        enqueues a kernel in that stream. For each box of this rank."""
+        """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary.
+        `compute` enqueues a kernel in that stream. For each box of this rank."""
         self.start(stream)
         for i in range(len(self.grid.boxes)):
             compute(self.interior(i))
