@@ -9,7 +9,8 @@ import sys
 import needed
 
 program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
-mpix, MPI = needed.load()
+with open(program, encoding="utf-8") as source:
+    mpix, MPI = needed.load(partitioned="Psend_init" in source.read())
 
 
 def main():
