@@ -101,23 +101,6 @@ std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const g
     return all;
 }
 
-// The ranks of each node, both in the order of ranks. Collective.
-std::vector<std::vector<int>> nodes_of(const grid_state &g) {
-    MPI_Comm node = MPI_COMM_NULL;
-    demand(MPI_Comm_split_type(g.comm, MPI_COMM_TYPE_SHARED, g.rank, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
-    int lowest = g.rank;
-    const int code = MPI_Bcast(&lowest, 1, MPI_INT, 0, node);
-    MPI_Comm_free(&node);
-    demand(code, "MPI_Bcast");
-    std::vector<int> all(static_cast<std::size_t>(g.ranks));
-    demand(MPI_Allgather(&lowest, 1, MPI_INT, all.data(), 1, MPI_INT, g.comm), "MPI_Allgather");
-    std::vector<std::vector<int>> nodes, by_lowest(all.size());
-    for (int r = 0; r < g.ranks; ++r) by_lowest[all[r]].push_back(r);
-    std::copy_if(by_lowest.begin(), by_lowest.end(), std::back_inserter(nodes),
-                 [](const auto &n) { return !n.empty(); });
-    return nodes;
-}
-
 // Whether there are as many boxes and owners as there must be.
 status check_counts(const grid_state &g, const grid_options &o) {
     constexpr int most = INT_MAX / 6;  // the boxes' numbers are in one message
@@ -182,14 +165,6 @@ status compute_boxes(grid_state &g, const grid_options &o, std::vector<std::vect
     return {};
 }
 
-void keep_links(grid_state &g, const measured_links &links, const std::vector<std::vector<int>> &nodes) {
-    g.links = links;
-    g.ranks_per_node = static_cast<int>(nodes[0].size());
-    g.places.resize(static_cast<std::size_t>(g.ranks));
-    for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
-        for (int i = 0; i < static_cast<int>(nodes[n].size()); ++i) g.places[nodes[n][i]] = {n, i};
-}
-
 std::string name_of(const char *caller, const char *function) {
     return function != nullptr ? format("{}::{}", caller, function) : caller;
 }
@@ -227,10 +202,11 @@ std::vector<box> grid_state::local_points(const std::array<bool, 3> &staggered) 
 }
 
 double grid_state::bandwidth(int from, int to) const {
-    if (places.empty()) return 0;
-    const auto [from_node, i] = places[from];
-    const auto [to_node, j] = places[to];
-    return from_node != to_node ? links.network : links.within_node[std::ptrdiff_t{i} * ranks_per_node + j];
+    if (links.within_node.empty()) return 0;
+    const int node = nodes.node_of(from);
+    if (node != nodes.node_of(to)) return links.network;
+    const std::size_t per_node = nodes.ranks_of(node).size();
+    return links.within_node[static_cast<std::size_t>(nodes.place_of(from)) * per_node + nodes.place_of(to)];
 }
 
 int grid_state::position_of(int number) const {
@@ -277,6 +253,7 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
     if (s.ok()) s = check_options(options, static_cast<int>(extent.size()));
     check_collectively(g->comm, grid_call, s, arguments(extent, options));
 
+    g->nodes = node_map(g->comm);
     domain &d = g->domain;
     d.dimensions = static_cast<int>(extent.size());
     std::copy(extent.begin(), extent.end(), d.extent.along);
@@ -286,9 +263,8 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
     const int per_rank = options.boxes_per_rank;
     if (s = check_counts(*g, options); s.ok() && options.boxes.empty()) {
         d.boxes.resize(static_cast<std::size_t>(g->ranks) * per_rank);
-        const std::vector<std::vector<int>> nodes = nodes_of(*g);
-        if (g->rank == 0) s = compute_boxes(*g, options, nodes);
-        if (!options.links.within_node.empty()) keep_links(*g, options.links, nodes);
+        if (g->rank == 0) s = compute_boxes(*g, options, g->nodes.nodes());
+        g->links = options.links;
     } else if (s.ok()) {
         if (const std::string why = why_not_a_cover(d); !why.empty())
             s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));

@@ -14,6 +14,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/neighbours.h"
+#include "host/halo/node_map.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
@@ -28,10 +29,8 @@ struct grid_state {
     int rank = 0, ranks = 1;
     halo::domain domain;
     std::vector<int> mine;  // the numbers of this rank's boxes, in ascending order
-    // With measured links: these, the ranks of each node, and each rank's node and position among the node's ranks.
-    measured_links links;
-    int ranks_per_node = 0;
-    std::vector<std::array<int, 2>> places;
+    node_map nodes;
+    measured_links links;  // of computed boxes, if they were given: then all nodes have as many ranks
 
     const box &local(int i) const { return domain.boxes[mine[i]]; }
     // Of a staggered field, the points of all of this rank's boxes.

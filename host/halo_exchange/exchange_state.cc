@@ -287,7 +287,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     });
     check_collectively(comm, exchange_call, s);
     if (x.may_go_by_node()) {
-        x.by_node = make_node_exchange(comm, x.to_nodes, x.receives, x.sends);
+        x.by_node = make_node_exchange(comm, x.grid->nodes, x.to_nodes, x.receives, x.sends);
         check_collectively(comm, exchange_call, outcome_of([&] { make_requests(x); }));
     }
     return made;

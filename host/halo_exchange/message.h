@@ -15,7 +15,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/layout.h"
-#include "host/halo/partitions.h"
+#include "host/field/partitions.h"
 #include "host/halo_report/message_report.h"
 
 namespace mpix::halo {

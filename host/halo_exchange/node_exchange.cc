@@ -220,18 +220,18 @@ std::vector<const node_exchange::part *> node_exchange::parts_sent() const {
     return all;
 }
 
-std::unique_ptr<node_exchange> make_node_exchange(MPI_Comm comm, node_messages how, std::vector<message> &receives,
-                                                  std::vector<message> &sends) {
-    const node_map nodes(comm);
+std::unique_ptr<node_exchange> make_node_exchange(MPI_Comm comm, const node_map &nodes, node_messages how,
+                                                  std::vector<message> &receives, std::vector<message> &sends) {
+    const node_comm here(comm, nodes);
     std::vector<candidate> candidates;
     for (const message &m : sends)
         if (!m.typed()) candidates.push_back({m.peer(), m.bytes(), m.packed_bytes()});
     const std::vector<node_message> sent = plan_node_messages(nodes, candidates, how);
     bool any = false;
-    const node_plan plan = exchange_plans(comm, nodes, sent, any);
+    const node_plan plan = exchange_plans(comm, here.get(), nodes, sent, any);
     if (!any) return nullptr;
     auto made = std::make_unique<node_exchange>();
-    status s = made->make_memory(nodes, plan);
+    status s = made->make_memory(here.get(), plan);
     int all_have = s.ok();
     demand(MPI_Allreduce(MPI_IN_PLACE, &all_have, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
     if (all_have == 0 && how == node_messages::automatic) return nullptr;

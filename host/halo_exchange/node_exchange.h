@@ -44,10 +44,8 @@ public:
     node_exchange &operator=(const node_exchange &) = delete;
     ~node_exchange();
 
-    // Collective: memory for the plan. As node_memory::make().
-    status make_memory(const node_map &nodes, const node_plan &plan) {
-        return memory_.make(nodes.here(), plan.memory_bytes);
-    }
+    // Collective over the ranks of this node: memory for the plan. As node_memory::make().
+    status make_memory(MPI_Comm here, const node_plan &plan) { return memory_.make(here, plan.memory_bytes); }
     void all_have_memory() { memory_.all_have_it(); }
     // Takes the messages that go with others out of these lists, and makes requests for the node messages.
     void take_over(MPI_Comm comm, const node_map &nodes, const node_plan &plan, const std::vector<node_message> &sent,
@@ -114,8 +112,8 @@ private:
 // Collective over the grid's ranks, before the messages' requests are made; those that go with others are taken out of
 // the lists. Null on all ranks if none has a node message, or, with node_messages::automatic, if some node has no
 // memory to share.
-std::unique_ptr<node_exchange> make_node_exchange(MPI_Comm comm, node_messages how, std::vector<message> &receives,
-                                                  std::vector<message> &sends);
+std::unique_ptr<node_exchange> make_node_exchange(MPI_Comm comm, const node_map &nodes, node_messages how,
+                                                  std::vector<message> &receives, std::vector<message> &sends);
 
 }  // namespace mpix::halo
 

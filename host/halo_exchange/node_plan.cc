@@ -94,35 +94,9 @@ std::vector<std::int64_t> gathered(MPI_Comm comm, const std::vector<std::int64_t
 
 }  // namespace
 
-node_map::node_map(MPI_Comm comm) {
-    int ranks = 0;
-    demand(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
-    demand(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    if (played_node != nullptr)
-        demand(MPI_Comm_split(comm, played_node(rank_), rank_, &here_), "MPI_Comm_split");
-    else
-        demand(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here_), "MPI_Comm_split_type");
-    int lowest = rank_;
-    demand(MPI_Bcast(&lowest, 1, MPI_INT, 0, here_), "MPI_Bcast");
-    std::vector<int> lowest_of(static_cast<std::size_t>(ranks));
-    demand(MPI_Allgather(&lowest, 1, MPI_INT, lowest_of.data(), 1, MPI_INT, comm), "MPI_Allgather");
-    std::map<int, int> numbers;  // of nodes, by their lowest ranks
-    for (int r = 0; r < ranks; ++r) {
-        const auto [node, is_new] = numbers.try_emplace(lowest_of[static_cast<std::size_t>(r)], nodes_.size());
-        if (is_new) nodes_.emplace_back();
-        std::vector<int> &its = nodes_[static_cast<std::size_t>(node->second)];
-        places_.push_back({node->second, static_cast<int>(its.size())});
-        its.push_back(r);
-    }
-}
-
-node_map::~node_map() {
-    if (here_ != MPI_COMM_NULL) MPI_Comm_free(&here_);
-}
-
-int node_map::carrier(int sender, int node) const {
-    const std::vector<int> &its = ranks_of(node);
-    return its[static_cast<std::size_t>(place_of(sender)) % its.size()];
+int carrier_of(const node_map &nodes, int sender, int node) {
+    const std::vector<int> &its = nodes.ranks_of(node);
+    return its[static_cast<std::size_t>(nodes.place_of(sender)) % its.size()];
 }
 
 std::vector<node_message> plan_node_messages(const node_map &nodes, const std::vector<candidate> &sends,
@@ -130,11 +104,11 @@ std::vector<node_message> plan_node_messages(const node_map &nodes, const std::v
     std::map<int, node_message> by_node;
     for (const candidate &c : sends) {
         const int node = nodes.node_of(c.peer);
-        if (node == nodes.node_of(nodes.rank())) continue;
+        if (nodes.is_here(c.peer)) continue;
         if (how == node_messages::automatic && c.bytes > longest_in_node_message) continue;
         node_message &m = by_node[node];
         m.sender = nodes.rank();
-        m.carrier = nodes.carrier(m.sender, node);
+        m.carrier = carrier_of(nodes, m.sender, node);
         m.parts.push_back({.reader = c.peer, .bytes = c.packed_bytes});
     }
     std::vector<node_message> all;
@@ -149,7 +123,8 @@ std::vector<node_message> plan_node_messages(const node_map &nodes, const std::v
     return all;
 }
 
-node_plan exchange_plans(MPI_Comm comm, const node_map &nodes, const std::vector<node_message> &sent, bool &any) {
+node_plan exchange_plans(MPI_Comm comm, MPI_Comm here, const node_map &nodes, const std::vector<node_message> &sent,
+                         bool &any) {
     // A carrier may be no neighbour of the sender's, so it has to be told.
     std::vector<int> counts(static_cast<std::size_t>(nodes.ranks()));
     for (const node_message &m : sent) ++counts[static_cast<std::size_t>(m.carrier)];
@@ -158,7 +133,7 @@ node_plan exchange_plans(MPI_Comm comm, const node_map &nodes, const std::vector
     node_plan plan;
     if (!any) return plan;
     const std::vector<std::int64_t> carried = receive_plans(comm, sent, counts[static_cast<std::size_t>(nodes.rank())]);
-    plan.received = messages_in(gathered(nodes.here(), carried));
+    plan.received = messages_in(gathered(here, carried));
     std::sort(plan.received.begin(), plan.received.end(),
               [](const node_message &a, const node_message &b) { return a.sender < b.sender; });
     std::size_t at = node_line * nodes.ranks_of(nodes.node_of(nodes.rank())).size();

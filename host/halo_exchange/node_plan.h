@@ -14,37 +14,9 @@
 
 #include <mpix/halo.hpp>
 
+#include "host/halo/node_map.h"
+
 namespace mpix::halo {
-
-// For tests: on which node a rank is to be. Null: as MPI_Comm_split_type says.
-inline int (*played_node)(int rank) = nullptr;
-
-// Who is on which node. Freed with the communicator of the node's ranks, which its construction made.
-class node_map {
-public:
-    // Collective.
-    explicit node_map(MPI_Comm comm);
-    ~node_map();
-    node_map(const node_map &) = delete;
-    node_map &operator=(const node_map &) = delete;
-
-    int rank() const { return rank_; }
-    MPI_Comm here() const { return here_; }
-    int node_of(int rank) const { return places_[static_cast<std::size_t>(rank)][0]; }
-    // Among the node's ranks.
-    int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)][1]; }
-    const std::vector<int> &ranks_of(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
-    int ranks() const { return static_cast<int>(places_.size()); }
-    // Who receives a rank's node message to another node: whoever has the same place there, so that all ranks of a node
-    // share the work.
-    int carrier(int sender, int node) const;
-
-private:
-    MPI_Comm here_ = MPI_COMM_NULL;
-    int rank_ = 0;
-    std::vector<std::array<int, 2>> places_;  // of each rank its node and place
-    std::vector<std::vector<int>> nodes_;     // ranks, in ascending order
-};
 
 // A part of a node message: a message that would go by itself otherwise.
 struct node_part {
@@ -73,6 +45,10 @@ constexpr std::int64_t longest_in_node_message = 8192;
 // Flags, and what is received, have cache lines of their own.
 constexpr std::size_t node_line = 64;
 
+// Which rank of another node receives a rank's node message to it: the one that has the same place there, so that all
+// ranks of a node share the work.
+int carrier_of(const node_map &nodes, int sender, int node);
+
 // The node messages that a rank sends, by node. `how` is not never.
 std::vector<node_message> plan_node_messages(const node_map &nodes, const std::vector<candidate> &sends,
                                              node_messages how);
@@ -82,8 +58,9 @@ struct node_plan {
     std::vector<node_message> received;
     std::size_t memory_bytes = 0;  // flags of the node's ranks come first
 };
-// Collective over `comm`. Empty on all ranks, or on none: see `any`.
-node_plan exchange_plans(MPI_Comm comm, const node_map &nodes, const std::vector<node_message> &sent, bool &any);
+// Collective over `comm`, of which `here` has the ranks of this node. Empty on all ranks, or on none: see `any`.
+node_plan exchange_plans(MPI_Comm comm, MPI_Comm here, const node_map &nodes, const std::vector<node_message> &sent,
+                         bool &any);
 
 }  // namespace mpix::halo
 

@@ -83,23 +83,6 @@ private:
     bool whole_ = true;
 };
 
-// Which of these ranks are on this node.
-std::vector<bool> on_this_node(MPI_Comm comm, const std::vector<int> &ranks) {
-    MPI_Comm node = MPI_COMM_NULL;
-    MPI_Group all = MPI_GROUP_NULL, here = MPI_GROUP_NULL;
-    demand(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
-    MPI_Comm_group(comm, &all);
-    MPI_Comm_group(node, &here);
-    std::vector<int> there(ranks.size());
-    MPI_Group_translate_ranks(all, static_cast<int>(ranks.size()), ranks.data(), here, there.data());
-    MPI_Group_free(&all);
-    MPI_Group_free(&here);
-    MPI_Comm_free(&node);
-    std::vector<bool> are(ranks.size());
-    std::transform(there.begin(), there.end(), are.begin(), [](int rank) { return rank != MPI_UNDEFINED; });
-    return are;
-}
-
 }  // namespace
 
 // Makes the tables of a direct_neighbours: exchanges descriptions of memory with the neighbours on this node, and maps
@@ -119,9 +102,8 @@ public:
             for (const report_data::message &m : messages) neighbours.push_back(m.peer);
         std::sort(neighbours.begin(), neighbours.end());
         neighbours.erase(std::unique(neighbours.begin(), neighbours.end()), neighbours.end());
-        const std::vector<bool> here = on_this_node(x_.grid->comm, neighbours);
-        for (std::size_t i = 0; i < neighbours.size(); ++i)
-            if (here[i]) peers_.push_back({.rank = neighbours[i]});
+        for (const int rank : neighbours)
+            if (x_.grid->nodes.is_here(rank)) peers_.push_back({.rank = rank});
 
         // Whatever fails here, the neighbours wait for a description.
         bool may = false;

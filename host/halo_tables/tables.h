@@ -11,8 +11,8 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/layout.h"
+#include "host/field/partitions.h"
 #include "host/halo/grid_state.h"
-#include "host/halo/partitions.h"
 #include "host/halo_tables/tiles.h"
 #include "host/halo_report/message_report.h"
 

@@ -13,7 +13,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/neighbours.h"
-#include "host/halo/partitions.h"
+#include "host/field/partitions.h"
 
 namespace mpix::halo {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How the fields of a message become partitions.
-#include "host/halo/partitions.h"
+#include "host/field/partitions.h"
 
 #include <algorithm>
 #include <random>

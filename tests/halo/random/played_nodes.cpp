@@ -2,7 +2,7 @@
 //
 // For each random program, this machine's ranks play those of one to three nodes, in any order. Linked with the
 // library's own parts.
-#include "host/halo_exchange/node_plan.h"
+#include "host/halo/node_map.h"
 #include "tests/halo/random/program.hpp"
 
 namespace {
@@ -16,7 +16,7 @@ int node_of(int rank) {
 
 const bool plays = [] {
     random_halo::before_program = [](unsigned seed) { played = seed; };
-    mpix::halo::played_node = node_of;
+    mpix::halo::played_node = random_halo::played_node = node_of;
     return true;
 }();
 

@@ -3,20 +3,39 @@
 // What a random program does: exchanges of all fields or of some, by the calls in turn.
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "tests/halo/random/program.hpp"
 
 namespace random_halo {
 
+namespace {
+
+// 0: nodes have different numbers of them.
+int ranks_of_a_node() {
+    int ranks = 0;
+    if (played_node == nullptr) {
+        MPI_Comm node = MPI_COMM_NULL;
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+        MPI_Comm_size(node, &ranks);
+        MPI_Comm_free(&node);
+        return ranks;
+    }
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    std::map<int, int> counts;
+    for (int r = 0; r < ranks; ++r) ++counts[played_node(r)];
+    const int first = counts.begin()->second;
+    return std::all_of(counts.begin(), counts.end(), [&](const auto &n) { return n.second == first; }) ? first : 0;
+}
+
+}  // namespace
+
 program::program(unsigned seed) : shared_(seed) {
     if (before_program != nullptr) before_program(seed);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
-    MPI_Comm node = MPI_COMM_NULL;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &node_ranks_);
-    MPI_Comm_free(&node);
+    node_ranks_ = ranks_of_a_node();
     own_.seed(seed * 64 + static_cast<unsigned>(rank_));
     late_.seed(seed * 64 + static_cast<unsigned>(rank_) + 32);
 }
@@ -37,7 +56,7 @@ int program::run() {
     }
     // So many fit along x.
     if (options_.boxes.empty()) options_.boxes_per_rank = pick(1, std::clamp(8 / ranks_, 1, 3));
-    if (how == 2) {  // nodes have equally many ranks in all runs of this program
+    if (how == 2 && node_ranks_ > 0) {
         options_.links.within_node.assign(static_cast<std::size_t>(node_ranks_ * node_ranks_), 1e9);
         options_.links.network = 1e9;
         for (double &bandwidth : options_.links.within_node) bandwidth *= pick(1, 9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/partitions.h"
+#include "host/field/partitions.h"
 
 #include <algorithm>
 

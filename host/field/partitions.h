@@ -2,8 +2,8 @@
 //
 // The partitions of a packed message. They are equally long, as MPI wants them, and each belongs to one field, so that
 // a field can be marked ready by itself.
-#ifndef MPIX_HOST_HALO_PARTITIONS_H
-#define MPIX_HOST_HALO_PARTITIONS_H
+#ifndef MPIX_HOST_FIELD_PARTITIONS_H
+#define MPIX_HOST_FIELD_PARTITIONS_H
 
 #include <cstdint>
 #include <vector>
@@ -29,4 +29,4 @@ partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_PARTITIONS_H
+#endif  // MPIX_HOST_FIELD_PARTITIONS_H
