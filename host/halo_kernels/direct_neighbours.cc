@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <map>
-#include <type_traits>
 #include <utility>
 
 #include "host/config.h"
 #include "host/halo/collective.h"
+#include "host/halo_kernels/direct_description.h"
 #include "host/halo_tables/copies.h"
 #include "host/halo_tables/tiles.h"
 #include "host/report.h"
@@ -31,57 +30,6 @@ constexpr int description_tag = 2, answer_tag = 3, end_tag = 4;
 // Shorter runs are packed: a store of a warp to scattered addresses takes several transfers on the link. Not measured
 // between two GPUs.
 constexpr std::int64_t least_run_bytes = 64;
-
-// How a neighbour can map this rank's memory. Behind it in the message: two wire_regions for each allocation; for each
-// parcel that this rank receives from the neighbour, where its direct_number lies, in bytes from the words on; for each
-// part of these parcels a ghost_place.
-struct description {
-    wire_region words;
-    std::uint64_t clear_at;    // where the receiver of this writes its clear-to-store, in bytes from the words on
-    std::int32_t has_words;    // else nothing of this is valid
-    std::int32_t allocations;  // 0: its fields cannot be mapped
-    std::int32_t parcels, parts;
-};
-// Ghost cells, in an allocation of a field.
-struct ghost_place {
-    std::int64_t allocation, at;
-    std::array<std::int64_t, 3> stride;
-};
-
-using bytes = std::vector<std::byte>;
-
-template <class T>
-void append(bytes &to, const T *values, std::size_t count) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto *const first = reinterpret_cast<const std::byte *>(values);
-    to.insert(to.end(), first, first + count * sizeof(T));
-}
-
-// Reads what append() has written. After the end it gives nothing, and is not whole.
-class byte_reader {
-public:
-    explicit byte_reader(const bytes &all) : all_(all) {}
-    template <class T>
-    std::vector<T> take(std::int64_t count) {
-        std::vector<T> values;
-        const std::size_t left = all_.size() - at_;
-        if (count < 0 || static_cast<std::uint64_t>(count) > left / sizeof(T)) {
-            at_ = all_.size();
-            whole_ = false;
-            return values;
-        }
-        values.resize(static_cast<std::size_t>(count));
-        if (count != 0) std::memcpy(values.data(), all_.data() + at_, values.size() * sizeof(T));
-        at_ += values.size() * sizeof(T);
-        return values;
-    }
-    bool whole() const { return whole_ && at_ == all_.size(); }
-
-private:
-    const bytes &all_;
-    std::size_t at_ = 0;
-    bool whole_ = true;
-};
 
 }  // namespace
 
@@ -119,15 +67,12 @@ public:
 private:
     struct peer {
         int rank;
-        bytes sent = {}, received = {};
+        std::vector<std::byte> sent = {}, received = {};
         std::int32_t attached_words = 0, has_attached_ours = 0;
         // What it has described, and is mapped here.
         std::byte *words = nullptr;
-        description described{};
-        std::vector<std::uint64_t> direct_number_at{};
-        std::vector<ghost_place> ghosts{};
+        direct_description described{};
         std::vector<std::array<std::byte *, 2>> allocations{};  // none: its ghost cells are out of reach
-        std::vector<std::int64_t> sizes{};                      // of these, in bytes
     };
 
     static int message_to(const std::vector<report_data::message> &all, int rank) {
@@ -153,18 +98,17 @@ private:
         const std::size_t boxes = x_.grid->mine.size();
         for (std::size_t i = 0; i < x_.data.size(); ++i) {
             const std::int64_t size_of_field = x_.views[i / boxes].bytes(i % boxes);
-            for (void *const memory : x_.data[i]) {
-                wire_region described{};
-                if (size_of_field != 0) {
-                    region &own = found_.adopted_.emplace_back();
-                    if (!gpus.adopt(memory, static_cast<std::uint64_t>(size_of_field), own).ok() ||
-                        !gpus.describe(own, described).ok()) {
-                        allocations_.clear();
-                        return true;
-                    }
+            std::array<wire_region, 2> both{};
+            for (std::size_t turn = 0; turn < both.size(); ++turn) {
+                if (size_of_field == 0) continue;
+                region &own = found_.adopted_.emplace_back();
+                if (!gpus.adopt(x_.data[i][turn], static_cast<std::uint64_t>(size_of_field), own).ok() ||
+                    !gpus.describe(own, both[turn]).ok()) {
+                    allocations_.clear();
+                    return true;
                 }
-                allocations_.push_back(described);
             }
+            allocations_.push_back(both);
         }
         return true;
     }
@@ -190,38 +134,24 @@ private:
         demand(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     }
 
-    bytes description_for(int rank, bool may) const {
-        description o{};
-        std::vector<std::uint64_t> direct_number_at;
-        std::vector<ghost_place> places;
-        if (may) {
-            o.words = words_;
-            o.has_words = 1;
-            o.clear_at = word_at(static_cast<std::uint64_t>(std::max(message_to(x_.report.sends, rank), 0)));
-            o.allocations = static_cast<std::int32_t>(allocations_.size() / 2);
-            if (const auto from = received_.find(rank); o.allocations != 0 && from != received_.end()) {
-                direct_number_at.resize(from->second.all.size());
-                for (std::int32_t i = 0; i < parcels_received_count(); ++i)
-                    if (const parcel_origin &known = x_.parcels[static_cast<std::size_t>(own_end_ + i)];
-                        known.peer == rank)
-                        direct_number_at[static_cast<std::size_t>(known.parcel)] =
-                            word_at(static_cast<std::uint64_t>(x_.device.sends_ + i));
-                for (const parcel &p : from->second.all)
-                    for (const part &cells : p.parts) places.push_back(place_of(cells));
-            }
-            o.parcels = static_cast<std::int32_t>(direct_number_at.size());
-            o.parts = static_cast<std::int32_t>(places.size());
+    std::vector<std::byte> description_for(int rank, bool may) const {
+        if (!may) return to_bytes(nullptr);
+        direct_description o{
+            .words = words_,
+            .clear_at = word_at(static_cast<std::uint64_t>(std::max(message_to(x_.report.sends, rank), 0))),
+            .allocations = allocations_};
+        if (const auto from = received_.find(rank); !o.allocations.empty() && from != received_.end()) {
+            o.direct_number_at.resize(from->second.all.size());
+            for (std::int32_t i = 0; i < parcels_received_count(); ++i)
+                if (const parcel_origin &known = x_.parcels[static_cast<std::size_t>(own_end_ + i)]; known.peer == rank)
+                    o.direct_number_at[static_cast<std::size_t>(known.parcel)] =
+                        word_at(static_cast<std::uint64_t>(x_.device.sends_ + i));
+            for (const parcel &p : from->second.all)
+                for (const part &cells : p.parts) o.ghosts.push_back(place_of(cells));
         }
-        bytes all;
-        append(all, &o, 1);
-        if (o.has_words != 0) append(all, allocations_.data(), allocations_.size());
-        append(all, direct_number_at.data(), direct_number_at.size());
-        append(all, places.data(), places.size());
-        if (all.size() <= std::numeric_limits<int>::max()) return all;
-        all.clear();  // of too many parts for a message: they are packed
-        o = {};
-        append(all, &o, 1);
-        return all;
+        std::vector<std::byte> all = to_bytes(&o);
+        // Of too many parts for a message: they are packed.
+        return all.size() <= std::numeric_limits<int>::max() ? all : to_bytes(nullptr);
     }
 
     ghost_place place_of(const part &cells) const {
@@ -239,37 +169,20 @@ private:
 
     // As far as that goes.
     void attach_memory_of(peer &p) {
-        byte_reader from(p.received);
-        const std::vector<description> head = from.take<description>(1);
-        if (head.empty() || head[0].has_words == 0) return;
-        p.described = head[0];
-        const std::vector<wire_region> allocations = from.take<wire_region>(2 * std::int64_t{p.described.allocations});
-        p.direct_number_at = from.take<std::uint64_t>(p.described.parcels);
-        p.ghosts = from.take<ghost_place>(p.described.parts);
-        if (!from.whole() || !is_within(p.described.clear_at, p.described.words) ||
-            !std::all_of(p.direct_number_at.begin(), p.direct_number_at.end(),
-                         [&](std::uint64_t at) { return is_within(at, p.described.words); }))
-            return;
+        if (!parse(p.received, p.described)) return;
         p.words = attach(p.described.words);
         p.attached_words = p.words != nullptr;
-        if (p.words == nullptr || p.direct_number_at.empty()) return;
-        for (std::size_t i = 0; i < allocations.size(); ++i) {
-            if (i % 2 == 0) {
-                p.allocations.push_back({nullptr, nullptr});
-                p.sizes.push_back(static_cast<std::int64_t>(allocations[i].bytes));
-            }
-            if (allocations[i].bytes == 0) continue;  // of an empty box
-            std::byte *const there = attach(allocations[i]);
-            if (there == nullptr) {
+        if (p.words == nullptr || p.described.direct_number_at.empty()) return;
+        for (const std::array<wire_region, 2> &both : p.described.allocations) {
+            p.allocations.push_back({nullptr, nullptr});
+            for (std::size_t turn = 0; turn < both.size(); ++turn) {
+                if (both[turn].bytes == 0) continue;  // of an empty box
+                p.allocations.back()[turn] = attach(both[turn]);
+                if (p.allocations.back()[turn] != nullptr) continue;
                 p.allocations.clear();
                 return;
             }
-            p.allocations.back()[i % 2] = there;
         }
-    }
-    static bool is_within(std::uint64_t at, const wire_region &words) {
-        return at % sizeof(std::uint64_t) == 0 && words.bytes >= sizeof(std::uint64_t) &&
-               at <= words.bytes - sizeof(std::uint64_t);
     }
     std::byte *attach(const wire_region &memory) {
         region &there = found_.attached_.emplace_back();
@@ -333,7 +246,7 @@ private:
 
     void add_sends(const peer &p, std::vector<direct_send> &sends, std::vector<device_copy> &copies) const {
         const auto to = sent_.find(p.rank);
-        if (to == sent_.end() || to->second.all.size() != p.direct_number_at.size()) return;
+        if (to == sent_.end() || to->second.all.size() != p.described.direct_number_at.size()) return;
         // Where the places of each parcel's parts begin.
         std::vector<std::size_t> first_place;
         std::size_t places = 0;
@@ -341,7 +254,7 @@ private:
             first_place.push_back(places);
             places += one.parts.size();
         }
-        if (places != p.ghosts.size()) return;
+        if (places != p.described.ghosts.size()) return;
         for (std::size_t i = 0; i < sends.size(); ++i) {
             const parcel_origin &known = x_.parcels[i];
             if (known.peer != p.rank) continue;
@@ -351,11 +264,12 @@ private:
                 return its.size() == 1 || is_for_group(c, its.size());
             });
             const auto begin = static_cast<std::int32_t>(copies.size());
-            sends[i] = {.copies = {.begin = begin,
-                                   .small = begin + static_cast<std::int32_t>(small - its.begin()),
-                                   .end = begin + static_cast<std::int32_t>(its.size())},
-                        .message = known.message,
-                        .direct_number = reinterpret_cast<std::uint64_t *>(p.words + p.direct_number_at[number])};
+            sends[i] = {
+                .copies = {.begin = begin,
+                           .small = begin + static_cast<std::int32_t>(small - its.begin()),
+                           .end = begin + static_cast<std::int32_t>(its.size())},
+                .message = known.message,
+                .direct_number = reinterpret_cast<std::uint64_t *>(p.words + p.described.direct_number_at[number])};
             copies.insert(copies.end(), its.begin(), its.end());
         }
     }
@@ -365,24 +279,16 @@ private:
         std::vector<device_copy> all;
         std::int64_t total = 0, count = 0;
         for (const part &cells : one.parts) {
-            const ghost_place &at = p.ghosts[place++];
-            if (at.allocation < 0 || static_cast<std::size_t>(at.allocation) >= p.allocations.size()) return {};
-            const std::array<std::byte *, 2> &there = p.allocations[static_cast<std::size_t>(at.allocation)];
+            const ghost_place &at = p.described.ghosts[place++];
             const int owner = x_.grid->position_of(cells.owner);
             const runs own = rows(cells.field, owner, cells.source);
+            // Only what the neighbour has described; and words are numbered in 32 bits.
+            if (!are_within(at, own, p.described) || own.total() > std::numeric_limits<std::int32_t>::max()) return {};
+            const std::array<std::byte *, 2> &there = p.allocations[static_cast<std::size_t>(at.allocation)];
             const std::size_t allocation =
                 static_cast<std::size_t>(cells.field) * x_.grid->mine.size() + static_cast<std::size_t>(owner);
             cells_in_memory ghosts{own, {there[0] + at.at, there[1] + at.at}};
             ghosts.shape.stride = at.stride;
-            // Only what the neighbour has described; and words are numbered in 32 bits.
-            std::int64_t end = at.at + own.bytes;
-            for (std::size_t loop = 0; loop < 3; ++loop) {
-                if (at.stride[loop] < 0) return {};
-                end += (own.count[loop] - 1) * at.stride[loop];
-            }
-            if (at.at < 0 || end > p.sizes[static_cast<std::size_t>(at.allocation)] ||
-                own.total() > std::numeric_limits<std::int32_t>::max())
-                return {};
             all.push_back(copy_between_fields(in_memory(own, x_.data[allocation]), ghosts, -1));
             total += own.total();
             count += own.count[0] * own.count[1] * own.count[2];
@@ -397,7 +303,7 @@ private:
     const std::map<int, parcels> sent_, received_;
     std::vector<peer> peers_;
     wire_region words_{};
-    std::vector<wire_region> allocations_;  // two for each; none: others cannot map them
+    std::vector<std::array<wire_region, 2>> allocations_;  // none: others cannot map them
 };
 
 void direct_neighbours::find(const kernel_exchange_state &x, std::int32_t own_end, bool wanted) {
