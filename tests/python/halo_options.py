@@ -108,6 +108,7 @@ def outside_of_the_domain():
             far = halo.Box((own.lo[0] - 2, 0, 0), own.hi)
             needed.fails(IndexError, "is not within the array along x", reader.__getitem__, far)
             needed.fails(TypeError, "is not a Box", reader.__getitem__, 3)
+        needed.fails(ValueError, "the exchange has been freed", reader.__getitem__, own)
 
 
 def stencil():

@@ -217,7 +217,7 @@ class Exchange(ExchangeWithInterior):
         and ghost cells beside it. Make it after finish(), and use it until the next start() or begin(). Of a pair of
         fields it reads the one that was exchanged last."""
         position = self.grid.position(i)
-        return GhostReader(self._exchanged(field), position, self.ghost_pieces(field, position))
+        return GhostReader(self, self._exchanged(field), position, self.ghost_pieces(field, position))
 
     def _exchanged(self, field):
         """The Field of which the exchange is that was begun last."""

@@ -52,13 +52,15 @@ class GhostReader:
     come from the field's array, if it has room for them; otherwise IndexError.
     """
 
-    def __init__(self, field, i, pieces):
-        self._field, self._i, self._pieces = field, i, pieces
+    def __init__(self, exchange, field, i, pieces):
+        self._exchange, self._field, self._i, self._pieces = exchange, field, i, pieces
         self._own = field.grid.points(field.grid.local(i), field.staggered)
 
     def __getitem__(self, box):
         if not isinstance(box, Box):
             raise TypeError(f"{box!r} is not a Box")
+        if not self._exchange.handle:
+            raise ValueError("the exchange has been freed, and its messages with it")
         if _common(box, self._own) == box:
             made = self._field[box, self._i].view()
             made.flags.writeable = False
