@@ -68,7 +68,10 @@ function(mpix_configure_wrappers destination)
     cmake_parse_arguments(PARSE_ARGV 1 MPIX_WRAPPER "" "LIBDIR;INCLUDES;COMPAT;MODULES" "")
     set(MPIX_WRAPPER_INCLUDES "\"${MPIX_WRAPPER_INCLUDES}\"")
     set(MPIX_WRAPPER_FIRST "${MPIX_WRAPPER_COMPAT}")
-    set(MPIX_WRAPPER_LIBRARIES -lmpix)
+    # Programs may refer to nothing in libmpix themselves: their calls come from other libraries, such as MPICH's for
+    # Fortran. With --as-needed, as on Ubuntu, the linker would leave it out then, and the calls would go past it.
+    set(link_mpix "-Wl,--push-state,--no-as-needed,-lmpix,--pop-state")
+    set(MPIX_WRAPPER_LIBRARIES "${link_mpix}")
     set(MPIX_WRAPPER_EFFECT "includes nothing but <mpi.h> sees the MPI-4 partitioned calls")
     foreach(wrapper "mpixcc|C|MPIX_CC|${MPI_C_COMPILER}" "mpixcxx|C++|MPIX_CXX|${MPI_CXX_COMPILER}"
             "mpixfort|Fortran|MPIX_FC|${MPI_Fortran_COMPILER}")
@@ -83,7 +86,7 @@ function(mpix_configure_wrappers destination)
             endif()
             set(MPIX_WRAPPER_FIRST "${MPIX_WRAPPER_MODULES}")
             set(MPIX_WRAPPER_INCLUDES "")
-            set(MPIX_WRAPPER_LIBRARIES "-lmpix_fortran -lmpix")
+            set(MPIX_WRAPPER_LIBRARIES "-lmpix_fortran ${link_mpix}")
             set(MPIX_WRAPPER_EFFECT "uses the module mpix finds it")
         endif()
         configure_file("${PROJECT_SOURCE_DIR}/scripts/mpixcc.in" "${destination}/${name}" @ONLY
