@@ -28,11 +28,15 @@ MPIX_FORTRAN_BUFFER(mpi_unpack, MPI_UNPACK,
                             comm_of(comm)));
 }
 
-#elif MPI_VERSION >= 4
+#endif
 
-MPIX_SYMBOL void mpi_pack_size_f08_large_(MPI_Count *incount, fint *datatype, fint *comm, MPI_Count *size,
-                                          fint *ierror) {
+#if MPI_VERSION >= 4
+
+// By the name that the standard gives it, and by MPICH's.
+MPIX_SYMBOL void mpi_pack_size_c_f08_(MPI_Count *incount, fint *datatype, fint *comm, MPI_Count *size, fint *ierror) {
     give(ierror, MPI_Pack_size_c(*incount, type_of(datatype), comm_of(comm), size));
 }
+MPIX_FORTRAN_ALIAS(mpi_pack_size_f08_large_, mpi_pack_size_c_f08_,
+                   (MPI_Count * incount, fint *datatype, fint *comm, MPI_Count *size, fint *ierror));
 
 #endif

@@ -29,7 +29,10 @@ def past_mpix(function, defined, imported):
     """Of the names in `defined`, those that call `function` past mpix."""
     every, f08 = names_of(function)
     names = {name for name in defined if every.fullmatch(name)}
-    return {name for name in names if f08.fullmatch(name)} if "MPI_" + function in imported else names
+    if "MPI_" + function in imported:
+        names = {name for name in names if f08.fullmatch(name)}
+    # MPICH's name of a large count, and that of the standard.
+    return names | {name.replace("_f08_large_", "_c_f08_") for name in names}
 
 
 def main():
