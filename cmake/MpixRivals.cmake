@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the benches compare mpix with; nothing else uses it. Where one is not found, the benches say so.
+# What the benches compare mpix with, and the programs before of docs/migration.md are for. Where one is not found, the
+# benches say so.
 #
 # MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has the device
-# interface that the bench is written for, 2.28's: it changes from one minor version to the next. Searched in NVSHMEM_ROOT and NCCL_ROOT (CMake's
-# or the environment's), in Python's packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
+# interface that the bench is written for, 2.28's: it changes from one minor version to the next. MPIX_HAVE_MPI_ACX: the
+# header of mpi-acx. Searched in NVSHMEM_ROOT, NCCL_ROOT and MPI_ACX_ROOT (CMake's or the environment's), in Python's
+# packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
 
 function(mpix_find_rival name header)
     string(TOUPPER ${name} upper)
@@ -37,6 +39,7 @@ endfunction()
 
 mpix_find_rival(nvshmem nvshmem.h libnvshmem_device.a libnvshmem_host.so.3)
 mpix_find_rival(nccl nccl.h libnccl.so.2)
+mpix_find_rival(mpi_acx mpi-acx.h)
 set(MPIX_HAVE_NCCL_DEVICE OFF)
 if(MPIX_HAVE_NCCL AND EXISTS "${MPIX_NCCL_INCLUDE_DIR}/nccl_device.h")
     file(STRINGS "${MPIX_NCCL_INCLUDE_DIR}/nccl.h" version REGEX "^#define NCCL_(MAJOR|MINOR) ")
