@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # For Spack, from a checkout:
-#     spack repo add packaging/spack
-#     spack dev-build --source-path . mpix@main +cuda cuda_arch=90
+#     spack repo add packaging/spack/spack_repo/mpix
+#     spack dev-build --source-path . mpix@main mpi=mpich +cuda cuda_arch=90
 from spack.package import *
+
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+    from spack_repo.builtin.build_systems.cuda import CudaPackage
+except ImportError:
+    pass  # before Spack 1.0 they are in spack.package
 
 
 class Mpix(CMakePackage, CudaPackage):
@@ -15,6 +21,8 @@ class Mpix(CMakePackage, CudaPackage):
     # Built from a checkout (dev-build); an archive by scripts/release has no address of its own.
     version("main")
 
+    variant("mpi", default="openmpi", values=("openmpi", "mpich", "any"), multi=False,
+            description="The MPI library that mpix is for; any: whichever Spack chooses")
     variant("ucx", default=True, description="Transfers between nodes by UCX, which is loaded where it is there")
     variant("verbs", default=True, description="Transfers between nodes by libibverbs, likewise")
     variant("png", default=True, description="Pictures of slices of halo fields")
@@ -25,6 +33,9 @@ class Mpix(CMakePackage, CudaPackage):
     depends_on("fortran", type="build", when="+fortran")
     depends_on("cmake@3.25:", type="build")
     depends_on("mpi@3.1:")
+    depends_on("openmpi@4.1:", when="mpi=openmpi")
+    depends_on("mpich@4.0:", when="mpi=mpich")
+    depends_on("mpich+fortran", when="mpi=mpich +fortran")
     depends_on("fmt@9:")
     depends_on("ucx", when="+ucx")
     depends_on("rdma-core", when="+verbs")
@@ -46,6 +57,8 @@ class Mpix(CMakePackage, CudaPackage):
             self.define_from_variant("MPIX_PNG", "png"),
             self.define_from_variant("MPIX_FORTRAN", "fortran"),
         ]
+        if self.spec.satisfies("+fortran"):
+            args.append(self.define("MPI_Fortran_COMPILER", self.spec["mpi"].mpifc))
         if self.spec.satisfies("+cuda"):
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
         return args
