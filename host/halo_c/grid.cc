@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Radii and grids in C.
+#include "host/halo_c/grid.h"
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -101,8 +103,8 @@ MPIX_SYMBOL int MPIX_Halo_radius_of(int count, const int offsets[], int radius[M
 }
 MPIX_BOUNDARY("MPIX_Halo_radius_of", of_world())
 
-MPIX_SYMBOL int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64_t extent[],
-                                      const MPIX_Halo_grid_options *options, MPIX_Halo_grid *grid) try {
+int halo::create_grid(MPI_Comm comm, int dimensions, const int64_t extent[], const MPIX_Halo_grid_options *options,
+                      status bad, MPIX_Halo_grid *grid) {
     MPIX_CHECK_THREAD("MPIX_Halo_grid_create", of_comm(comm));
     demand_mpi("MPIX_Halo_grid_create");
     if (grid != nullptr) *grid = MPIX_HALO_GRID_NULL;
@@ -112,11 +114,16 @@ MPIX_SYMBOL int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64
         MPI_Comm_size(comm, &ranks);
         std::vector<std::int64_t> cells;
         grid_options converted;
-        const status bad = grid == nullptr ? failure(MPI_ERR_ARG, "grid is null")
-                                           : convert(dimensions, extent, options, ranks, cells, converted);
+        if (grid == nullptr) bad = failure(MPI_ERR_ARG, "grid is null");
+        if (bad.ok()) bad = convert(dimensions, extent, options, ranks, cells, converted);
         auto state = make_grid_state(comm, cells, converted, bad);
         *grid = new mpix_halo_grid{grid_internals::grid_of(std::move(state)), std::make_shared<const error_comm>(comm)};
     });
+}
+
+MPIX_SYMBOL int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64_t extent[],
+                                      const MPIX_Halo_grid_options *options, MPIX_Halo_grid *grid) try {
+    return create_grid(comm, dimensions, extent, options, {}, grid);
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_create", of_comm(comm))
 

@@ -2,11 +2,22 @@
 #include "host/halo_c/handles.h"
 
 #include <string_view>
+#include <utility>
 
 #include "host/format.h"
 #include "host/halo/collective.h"
 
 namespace mpix::halo {
+namespace {
+thread_local wording callers_wording = nullptr;
+}
+
+worded_as::worded_as(wording how) : before_(std::exchange(callers_wording, how)) {}
+worded_as::~worded_as() { callers_wording = before_; }
+
+std::string in_callers_words(std::string sentence) {
+    return callers_wording == nullptr ? sentence : callers_wording(std::move(sentence));
+}
 
 // Without interposition: nothing is sent on it.
 error_comm::error_comm(MPI_Comm other) {

@@ -68,6 +68,21 @@ std::string sentence_in_c(const std::string &sentence);
 using argument_names = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 std::string with_names(std::string sentence, argument_names names);
 
+// How a sentence has the arguments' names where a function of another language calls one in C. Of this thread, until this
+// ends; C's names before and behind.
+using wording = std::string (*)(std::string sentence);
+class worded_as {
+public:
+    explicit worded_as(wording how);
+    ~worded_as();
+    worded_as(const worded_as &) = delete;
+    worded_as &operator=(const worded_as &) = delete;
+
+private:
+    wording before_;
+};
+std::string in_callers_words(std::string sentence);
+
 // What the C function `call` returns that does `work`.
 template <class Work>
 int answer(const char *call, MPI_Comm errors, Work work, argument_names names = {}) {
@@ -78,7 +93,7 @@ int answer(const char *call, MPI_Comm errors, Work work, argument_names names = 
         return MPI_SUCCESS;
     } catch (const error &e) {
         error_class = e.error_class();
-        sentence = with_names(sentence_in_c(e.what()), names);
+        sentence = in_callers_words(with_names(sentence_in_c(e.what()), names));
     }
     return raise(errors, call, error_class, sentence);
 }
