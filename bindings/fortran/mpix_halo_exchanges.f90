@@ -99,7 +99,8 @@ module mpix_halo_exchanges
       integer(c_int64_t), intent(out) :: bytes
       integer(c_int), optional, intent(out) :: ierror
     end subroutine
-    subroutine exchange_create(grid, count, fields, transfer, exchange, ierror) bind(C, name="mpix_halo_exchange_create_")
+    subroutine exchange_create(grid, count, fields, transfer, exchange, ierror) &
+      bind(C, name="mpix_halo_exchange_create_")
       import :: c_int, MPIX_Halo_exchange, MPIX_Halo_field, MPIX_Halo_grid
       type(MPIX_Halo_grid), intent(in) :: grid
       integer(c_int), intent(in) :: count, transfer

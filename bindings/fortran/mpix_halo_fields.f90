@@ -4,17 +4,21 @@
 module mpix_halo_fields
   use, intrinsic :: iso_c_binding, only: c_int, c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
-  use mpi_f08, only: MPI_Datatype, MPI_COMPLEX8, MPI_COMPLEX16, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, &
-                     MPI_REAL4, MPI_REAL8
+  use mpi_f08, only: MPI_Datatype, MPI_COMPLEX8, MPI_COMPLEX16, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, &
+                     MPI_INTEGER8, MPI_REAL4, MPI_REAL8
   use mpix_halo_types
   implicit none
   private
-  public :: MPIX_Halo_field_init, mpix_halo_address
+  public :: MPIX_Halo_field_init, MPIX_Halo_field_init_boxes, mpix_halo_address
 
   ! With a datatype nothing is known of the array but where it begins.
   interface MPIX_Halo_field_init
     module procedure init_real32, init_real64, init_int8, init_int16, init_int32, init_int64, init_complex32, &
       init_complex64, init_type_f08, init_type
+  end interface
+
+  interface MPIX_Halo_field_init_boxes
+    module procedure init_boxes_f08, init_boxes
   end interface
 
   integer, parameter :: unknown = -1
@@ -86,6 +90,37 @@ contains
                     datatype, radius, together, values, lower, upper, between, field, ierror)
   end subroutine
 
+  ! Where this rank has several boxes, or none: allocations(i) is the memory of the i-th. The array is a target, and stays
+  ! as it is until the exchange is made.
+  subroutine init_boxes(allocations, datatype, radius, field, interleaved, components, below, above, staggered, ierror)
+    type(MPIX_Halo_allocation), target, intent(in) :: allocations(:)
+    integer, intent(in) :: datatype, radius(-1:1, -1:1, -1:1)
+    type(MPIX_Halo_field), intent(out) :: field
+    logical, optional, intent(in) :: interleaved
+    integer, optional, intent(in) :: components, below(3), above(3)
+    logical, optional, intent(in) :: staggered(3)
+    integer, optional, intent(out) :: ierror
+    call describe(.false., allocations, datatype, radius, field, interleaved, components=components, below=below, &
+                  above=above, staggered=staggered, ierror=ierror)
+    field%data = c_null_ptr
+    if (size(allocations) > 0) field%allocations = c_loc(allocations)
+    field%allocation_count = size(allocations)
+  end subroutine
+
+  subroutine init_boxes_f08(allocations, datatype, radius, field, interleaved, components, below, above, staggered, &
+                            ierror)
+    type(MPIX_Halo_allocation), target, intent(in) :: allocations(:)
+    type(MPI_Datatype), intent(in) :: datatype
+    integer, intent(in) :: radius(-1:1, -1:1, -1:1)
+    type(MPIX_Halo_field), intent(out) :: field
+    logical, optional, intent(in) :: interleaved
+    integer, optional, intent(in) :: components, below(3), above(3)
+    logical, optional, intent(in) :: staggered(3)
+    integer, optional, intent(out) :: ierror
+    call init_boxes(allocations, datatype%MPI_VAL, radius, field, interleaved, components, below, above, staggered, &
+                    ierror)
+  end subroutine
+
   subroutine init_type(data, datatype, radius, field, interleaved, other, components, below, above, staggered, ierror)
     type(*), dimension(..), target, asynchronous, intent(in) :: data
     integer, intent(in) :: datatype, radius(-1:1, -1:1, -1:1)
@@ -95,10 +130,12 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.false., data, datatype, radius, field, interleaved, other, components, below, above, staggered, ierror)
+    call describe(.false., data, datatype, radius, field, interleaved, other, components, below, above, staggered, &
+                  ierror)
   end subroutine
 
-  subroutine init_type_f08(data, datatype, radius, field, interleaved, other, components, below, above, staggered, ierror)
+  subroutine init_type_f08(data, datatype, radius, field, interleaved, other, components, below, above, staggered, &
+                           ierror)
     type(*), dimension(..), target, asynchronous, intent(in) :: data
     type(MPI_Datatype), intent(in) :: datatype
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
@@ -121,8 +158,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_REAL4%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_REAL4%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_real64(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -134,8 +171,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_REAL8%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_REAL8%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_int8(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -147,8 +184,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_INTEGER1%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_INTEGER1%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_int16(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -160,8 +197,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_INTEGER2%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_INTEGER2%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_int32(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -173,8 +210,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_INTEGER4%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_INTEGER4%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_int64(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -186,8 +223,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_INTEGER8%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_INTEGER8%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_complex32(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -199,8 +236,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_COMPLEX8%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_COMPLEX8%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
   subroutine init_complex64(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
@@ -212,8 +249,8 @@ contains
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
-    call describe(.true., data, MPI_COMPLEX16%MPI_VAL, radius, field, interleaved, other, components, below, above, staggered, &
-                  ierror)
+    call describe(.true., data, MPI_COMPLEX16%MPI_VAL, radius, field, interleaved, other, components, below, above, &
+                  staggered, ierror)
   end subroutine
 
 end module

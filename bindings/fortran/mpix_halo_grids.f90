@@ -167,8 +167,8 @@ contains
     call radius_of(size(offsets, 1), size(offsets, 2), offsets, radius, ierror)
   end subroutine
 
-  ! extent and periodic have an entry for each axis. boxes(n + 1) is box n, and owners(n + 1) its rank. within_node(n, m) is
-  ! the bandwidth between the ranks n - 1 and m - 1 of a node.
+  ! extent and periodic have an entry for each axis. boxes(n + 1) is box n, and owners(n + 1) its rank. within_node
+  ! has the bandwidths between two ranks of a node, row by row.
   subroutine grid_create(comm, extent, grid, periodic, boxes, owners, boxes_per_rank, shortest, within_node, network, &
                          typical_radius, typical_bytes_per_cell, ierror)
     integer, intent(in) :: comm, extent(:)
@@ -176,13 +176,13 @@ contains
     logical, optional, intent(in) :: periodic(:)
     type(MPIX_Halo_box), optional, intent(in) :: boxes(:)
     integer, optional, intent(in) :: owners(:), boxes_per_rank, shortest(:), typical_radius(-1:1, -1:1, -1:1)
-    real(c_double), optional, intent(in) :: within_node(:, :), network, typical_bytes_per_cell
+    real(c_double), optional, intent(in) :: within_node(:), network, typical_bytes_per_cell
     integer, optional, intent(out) :: ierror
     type(mpix_halo_grid_options) :: options
     type(MPIX_Halo_box), allocatable, target :: given_boxes(:)
     integer(c_int), allocatable, target :: given_owners(:)
     integer(c_int), target :: given_radius(-1:1, -1:1, -1:1)
-    real(c_double), allocatable, target :: given_bandwidths(:, :)
+    real(c_double), allocatable, target :: given_bandwidths(:)
     integer :: axes
     if (present(periodic)) then
       axes = min(size(periodic), 3)
@@ -207,7 +207,7 @@ contains
     end if
     if (present(within_node)) then
       if (size(within_node) > 0) then
-        given_bandwidths = transpose(within_node)  ! row by row
+        given_bandwidths = within_node
         options%within_node = c_loc(given_bandwidths)
         options%entries = size(within_node)
       end if
@@ -229,10 +229,10 @@ contains
     logical, optional, intent(in) :: periodic(:)
     type(MPIX_Halo_box), optional, intent(in) :: boxes(:)
     integer, optional, intent(in) :: owners(:), boxes_per_rank, shortest(:), typical_radius(-1:1, -1:1, -1:1)
-    real(c_double), optional, intent(in) :: within_node(:, :), network, typical_bytes_per_cell
+    real(c_double), optional, intent(in) :: within_node(:), network, typical_bytes_per_cell
     integer, optional, intent(out) :: ierror
-    call grid_create(comm%MPI_VAL, extent, grid, periodic, boxes, owners, boxes_per_rank, shortest, within_node, network, &
-                     typical_radius, typical_bytes_per_cell, ierror)
+    call grid_create(comm%MPI_VAL, extent, grid, periodic, boxes, owners, boxes_per_rank, shortest, within_node, &
+                     network, typical_radius, typical_bytes_per_cell, ierror)
   end subroutine
 
   subroutine MPIX_Halo_grid_get(grid, dimensions, extent, periodic, rank, ranks, boxes, ierror)

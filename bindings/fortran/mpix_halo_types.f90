@@ -58,9 +58,9 @@ module mpix_halo_types
 
   type, bind(C), public :: MPIX_Halo_ghost_piece
     type(MPIX_Halo_box) :: cells
-    integer(c_int) :: direction(3)
-    type(c_ptr) :: first
-    integer(c_int64_t) :: stride(3), component_stride
+    integer(c_int) :: direction(3) = 0
+    type(c_ptr) :: first = c_null_ptr
+    integer(c_int64_t) :: stride(3) = 0, component_stride = 0
   end type
 
   integer, parameter, public :: MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, &

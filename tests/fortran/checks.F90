@@ -6,14 +6,14 @@ module checks
   use, intrinsic :: iso_fortran_env, only: error_unit, int64
   implicit none
   private
-  public :: check, check_data, fill, below, shuffle, seed, own_rank, subject
+  public :: check, check_data, fill, below, common, shuffle, seed, own_rank, subject
 
   integer(int64) :: seed = 1          ! the same on all ranks
   integer :: own_rank = 0
   character(len=100) :: subject = ''  ! what the test is at
 
   integer(int64), parameter :: prime = 2147483647_int64
-  integer(int64) :: state = 1
+  integer(int64) :: state = 1, common_state = 1
 
 contains
 
@@ -59,6 +59,13 @@ contains
     integer, intent(in) :: n
     state = step(mod(state + seed + int(own_rank, int64) * 101_int64, prime))
     below = int(mod(state / 7, int(n, int64)))
+  end function
+
+  ! 0 to n - 1, the same on all ranks if all of them ask for the same numbers.
+  integer function common(n)
+    integer, intent(in) :: n
+    common_state = step(mod(common_state + seed, prime))
+    common = int(mod(common_state / 7, int(n, int64)))
   end function
 
   subroutine shuffle(order)  ! 0 to size - 1
