@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * Halo exchange in C, for Fortran and Python too: <mpix/halo.hpp> with opaque handles and plain structures. That
+ * Halo exchange in C, and for other languages: <mpix/halo.hpp> with opaque handles and plain structures. That
  * header, and docs/halo.md, have the words (domain, box, ghost cell, direction, radius), and say at length what the
  * functions do. <mpix/halo_gpu.h> has the exchanges that kernels run, for fields in GPU memory.
  *

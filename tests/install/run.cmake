@@ -21,7 +21,9 @@ if(PKG_CONFIG)
     list(APPEND programs ring_imported)
 endif()
 if(FORTRAN_COMPILER)
-    list(APPEND programs fortran_ring)
+    list(APPEND programs fortran_ring fortran_halo)
+    set(halo_sources mpix_halo_types.f90 mpix_halo_fields.f90 mpix_halo_grids.f90 mpix_halo_exchanges.f90
+        mpix_halo_files.f90 mpix_halo.f90)
 endif()
 step("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
     "-DCMAKE_Fortran_COMPILER=${FORTRAN_COMPILER}"
@@ -85,10 +87,12 @@ if(PKG_CONFIG)
         execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs mpix-fortran
             OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
         separate_arguments(flags UNIX_COMMAND "${flags}")
-        step("${MPI_Fortran_COMPILER}" "${SOURCE_DIR}/fortran_ring.f90" -o "${WORK_DIR}/fortran_ring_pkg_config" ${flags})
-        step(${MPIRUN} "${WORK_DIR}/fortran_ring_pkg_config")
-        step("${WORK_DIR}/prefix/bin/mpixfort" "${SOURCE_DIR}/fortran_ring.f90" -o "${WORK_DIR}/fortran_ring_mpixfort")
-        step(${MPIRUN} "${WORK_DIR}/fortran_ring_mpixfort")
+        foreach(name fortran_ring fortran_halo)
+            step("${MPI_Fortran_COMPILER}" "${SOURCE_DIR}/${name}.f90" -o "${WORK_DIR}/${name}_pkg_config" ${flags})
+            step(${MPIRUN} "${WORK_DIR}/${name}_pkg_config")
+            step("${WORK_DIR}/prefix/bin/mpixfort" "${SOURCE_DIR}/${name}.f90" -o "${WORK_DIR}/${name}_mpixfort")
+            step(${MPIRUN} "${WORK_DIR}/${name}_mpixfort")
+        endforeach()
         foreach(way mpi mpif)
             set(handle_ring -Wl,--as-needed "${SOURCE_DIR}/handle_ring.F90")
             if(way STREQUAL "mpif")
@@ -99,6 +103,15 @@ if(PKG_CONFIG)
             step("${WORK_DIR}/prefix/bin/mpixfort" ${handle_ring} -o "${WORK_DIR}/${way}_ring_mpixfort")
             step(${MPIRUN} "${WORK_DIR}/${way}_ring_mpixfort")
         endforeach()
+        # For another compiler: the module's sources, in the order of docs/fortran.md.
+        file(MAKE_DIRECTORY "${WORK_DIR}/modules")
+        list(TRANSFORM halo_sources PREPEND "${WORK_DIR}/prefix/${INCLUDEDIR}/mpix/fortran/")
+        execute_process(COMMAND "${PKG_CONFIG}" --libs mpix
+            OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+        separate_arguments(flags UNIX_COMMAND "${flags}")
+        execute_process(COMMAND "${MPI_Fortran_COMPILER}" ${halo_sources} "${SOURCE_DIR}/fortran_halo.f90" -o fortran_halo ${flags}
+            WORKING_DIRECTORY "${WORK_DIR}/modules" COMMAND_ERROR_IS_FATAL ANY)
+        step(${MPIRUN} "${WORK_DIR}/modules/fortran_halo")
     endif()
 endif()
 
