@@ -235,7 +235,7 @@ contains
                      network, typical_radius, typical_bytes_per_cell, ierror)
   end subroutine
 
-  subroutine MPIX_Halo_grid_get(grid, dimensions, extent, periodic, rank, ranks, boxes, ierror)
+  subroutine MPIX_Halo_grid_get(grid, periodic, dimensions, extent, rank, ranks, boxes, ierror)
     type(MPIX_Halo_grid), intent(in) :: grid
     integer, optional, intent(out) :: dimensions, extent(3), rank, ranks, boxes, ierror
     logical, optional, intent(out) :: periodic(3)

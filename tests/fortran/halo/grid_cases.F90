@@ -50,7 +50,7 @@ contains
     logical :: periodic(3)
     subject = 'a grid'
     call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny, nz], grid, [.true., .false., .false.], shortest=[1, 2, 1])
-    call MPIX_Halo_grid_get(grid, dimensions, extent, periodic, rank, all_ranks, boxes)
+    call MPIX_Halo_grid_get(grid, periodic, dimensions, extent, rank, all_ranks, boxes)
     call check(dimensions == 3 .and. all(extent == [nx, ny, nz]) .and. rank == own_rank .and. all_ranks == ranks &
                .and. boxes == ranks, 'MPIX_Halo_grid_get')
     call check(all(periodic .eqv. [.true., .false., .false.]), 'which axes are periodic')
