@@ -90,8 +90,8 @@ contains
                     datatype, radius, together, values, lower, upper, between, field, ierror)
   end subroutine
 
-  ! Where this rank has several boxes, or none: allocations(i) is the memory of the i-th. The array is a target, and stays
-  ! as it is until the exchange is made.
+  ! Where this rank has several boxes, or none: allocations(i) is the memory of the i-th. The array is a target, and
+  ! stays as it is until the exchange is made.
   subroutine init_boxes(allocations, datatype, radius, field, interleaved, components, below, above, staggered, ierror)
     type(MPIX_Halo_allocation), target, intent(in) :: allocations(:)
     integer, intent(in) :: datatype, radius(-1:1, -1:1, -1:1)

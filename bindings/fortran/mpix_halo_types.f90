@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! The types and constants of the module mpix_halo, which programs use.
+! Types and constants of the module mpix_halo, which programs use.
 module mpix_halo_types
   use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_null_ptr, c_ptr
   implicit none

@@ -10,6 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include <mpix/halo.h>
 
@@ -55,6 +57,16 @@ void call(const char *name, fint *ierror, Work work) {
         MPIX_BOUNDARY(name, of_world())
     };
     fortran::give(ierror, code());
+}
+
+// What a C function writes for `length` characters and a zero, with blanks behind it.
+template <class Report>
+int give_report(Report report, char *text, fint length) {
+    const auto room = static_cast<std::size_t>(length);
+    std::vector<char> in_c(room + 1);
+    const int code = report(in_c.data(), length + 1);
+    if (code == MPI_SUCCESS) fortran::give_text(text, room, in_c.data(), std::strlen(in_c.data()));
+    return code;
 }
 
 }  // namespace mpix::halo

@@ -3,7 +3,6 @@
 // Exchanges, and what they tell of themselves.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <mpix/halo.h>
@@ -125,11 +124,7 @@ MPIX_HALO_FORTRAN(measure, (const fint *flag, const MPIX_Halo_exchange *exchange
 
 MPIX_HALO_FORTRAN(report, (const MPIX_Halo_exchange *exchange, char *text, const fint *length, fint *ierror)) {
     call("MPIX_Halo_report", ierror, [&] {
-        const auto room = static_cast<std::size_t>(*length);
-        std::vector<char> in_c(room + 1);
-        const int code = MPIX_Halo_report(*exchange, in_c.data(), *length + 1);
-        if (code == MPI_SUCCESS) fortran::give_text(text, room, in_c.data(), std::strlen(in_c.data()));
-        return code;
+        return give_report([&](char *to, int size) { return MPIX_Halo_report(*exchange, to, size); }, text, *length);
     });
 }
 

@@ -23,7 +23,7 @@ endif()
 if(FORTRAN_COMPILER)
     list(APPEND programs fortran_ring fortran_halo)
     set(halo_sources mpix_halo_types.f90 mpix_halo_fields.f90 mpix_halo_grids.f90 mpix_halo_exchanges.f90
-        mpix_halo_files.f90 mpix_halo.f90)
+        mpix_halo_files.f90 mpix_halo_gpu.f90 mpix_halo.f90)
 endif()
 step("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
     "-DCMAKE_Fortran_COMPILER=${FORTRAN_COMPILER}"

@@ -18,7 +18,7 @@ program halo_exchanges
   use halo_memory_complex64
   use mpix_halo
   implicit none
-  integer, parameter :: cases = 40, epochs = 4
+  integer, parameter :: epochs = 4
   type :: any_memory
     class(memory), allocatable :: of
   end type
@@ -35,7 +35,7 @@ program halo_exchanges
   end if
   seed = mod(seed, 1000000007_int64)
   call MPI_Bcast(seed, 1, MPI_INTEGER8, 0, MPI_COMM_WORLD)
-  do number = 1, cases
+  do number = 1, 48 / ranks
     call exchange_some(number)
   end do
   call MPI_Finalize()
