@@ -39,7 +39,7 @@ contains
 
   ! An array's first element; null if its elements have gaps between them.
   type(c_ptr) function mpix_halo_address(array) result(address)
-    type(*), dimension(..), target, asynchronous, intent(in) :: array
+    type(*), dimension(..), target, asynchronous :: array
     address = c_null_ptr
     if (is_contiguous(array)) address = c_loc(array)
   end function
@@ -48,11 +48,11 @@ contains
   subroutine describe(typed, data, datatype, radius, field, interleaved, other, components, below, above, staggered, &
                       ierror)
     logical, intent(in) :: typed
-    type(*), dimension(..), target, asynchronous, intent(in) :: data
+    type(*), dimension(..), target, asynchronous :: data
     integer, intent(in) :: datatype, radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    type(*), dimension(..), target, asynchronous, optional, intent(in) :: other
+    type(*), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -93,7 +93,7 @@ contains
   ! Where this rank has several boxes, or none: allocations(i) is the memory of the i-th. The array is a target, and
   ! stays as it is until the exchange is made.
   subroutine init_boxes(allocations, datatype, radius, field, interleaved, components, below, above, staggered, ierror)
-    type(MPIX_Halo_allocation), target, intent(in) :: allocations(:)
+    type(MPIX_Halo_allocation), target :: allocations(:)
     integer, intent(in) :: datatype, radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
@@ -109,7 +109,7 @@ contains
 
   subroutine init_boxes_f08(allocations, datatype, radius, field, interleaved, components, below, above, staggered, &
                             ierror)
-    type(MPIX_Halo_allocation), target, intent(in) :: allocations(:)
+    type(MPIX_Halo_allocation), target :: allocations(:)
     type(MPI_Datatype), intent(in) :: datatype
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
@@ -122,11 +122,11 @@ contains
   end subroutine
 
   subroutine init_type(data, datatype, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    type(*), dimension(..), target, asynchronous, intent(in) :: data
+    type(*), dimension(..), target, asynchronous :: data
     integer, intent(in) :: datatype, radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    type(*), dimension(..), target, asynchronous, optional, intent(in) :: other
+    type(*), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -136,12 +136,12 @@ contains
 
   subroutine init_type_f08(data, datatype, radius, field, interleaved, other, components, below, above, staggered, &
                            ierror)
-    type(*), dimension(..), target, asynchronous, intent(in) :: data
+    type(*), dimension(..), target, asynchronous :: data
     type(MPI_Datatype), intent(in) :: datatype
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    type(*), dimension(..), target, asynchronous, optional, intent(in) :: other
+    type(*), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -150,11 +150,11 @@ contains
   end subroutine
 
   subroutine init_real32(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    real(real32), dimension(..), target, asynchronous, intent(in) :: data
+    real(real32), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    real(real32), dimension(..), target, asynchronous, optional, intent(in) :: other
+    real(real32), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -163,11 +163,11 @@ contains
   end subroutine
 
   subroutine init_real64(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    real(real64), dimension(..), target, asynchronous, intent(in) :: data
+    real(real64), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    real(real64), dimension(..), target, asynchronous, optional, intent(in) :: other
+    real(real64), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -176,11 +176,11 @@ contains
   end subroutine
 
   subroutine init_int8(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    integer(int8), dimension(..), target, asynchronous, intent(in) :: data
+    integer(int8), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    integer(int8), dimension(..), target, asynchronous, optional, intent(in) :: other
+    integer(int8), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -189,11 +189,11 @@ contains
   end subroutine
 
   subroutine init_int16(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    integer(int16), dimension(..), target, asynchronous, intent(in) :: data
+    integer(int16), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    integer(int16), dimension(..), target, asynchronous, optional, intent(in) :: other
+    integer(int16), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -202,11 +202,11 @@ contains
   end subroutine
 
   subroutine init_int32(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    integer(int32), dimension(..), target, asynchronous, intent(in) :: data
+    integer(int32), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    integer(int32), dimension(..), target, asynchronous, optional, intent(in) :: other
+    integer(int32), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -215,11 +215,11 @@ contains
   end subroutine
 
   subroutine init_int64(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    integer(int64), dimension(..), target, asynchronous, intent(in) :: data
+    integer(int64), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    integer(int64), dimension(..), target, asynchronous, optional, intent(in) :: other
+    integer(int64), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -228,11 +228,11 @@ contains
   end subroutine
 
   subroutine init_complex32(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    complex(real32), dimension(..), target, asynchronous, intent(in) :: data
+    complex(real32), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    complex(real32), dimension(..), target, asynchronous, optional, intent(in) :: other
+    complex(real32), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
@@ -241,11 +241,11 @@ contains
   end subroutine
 
   subroutine init_complex64(data, radius, field, interleaved, other, components, below, above, staggered, ierror)
-    complex(real64), dimension(..), target, asynchronous, intent(in) :: data
+    complex(real64), dimension(..), target, asynchronous :: data
     integer, intent(in) :: radius(-1:1, -1:1, -1:1)
     type(MPIX_Halo_field), intent(out) :: field
     logical, optional, intent(in) :: interleaved
-    complex(real64), dimension(..), target, asynchronous, optional, intent(in) :: other
+    complex(real64), dimension(..), target, asynchronous, optional :: other
     integer, optional, intent(in) :: components, below(3), above(3)
     logical, optional, intent(in) :: staggered(3)
     integer, optional, intent(out) :: ierror
