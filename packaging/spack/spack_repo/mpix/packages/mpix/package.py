@@ -26,7 +26,7 @@ class Mpix(CMakePackage, CudaPackage):
     variant("ucx", default=True, description="Transfers between nodes by UCX, which is loaded where it is there")
     variant("verbs", default=True, description="Transfers between nodes by libibverbs, likewise")
     variant("png", default=True, description="Pictures of slices of halo fields")
-    variant("fortran", default=True, description="The modules mpix and mpix_device")
+    variant("fortran", default=True, description="The modules mpix, mpix_halo and mpix_device")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
