@@ -64,7 +64,8 @@ module mpix_halo_types
   end type
 
   integer, parameter, public :: MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, &
-                                MPIX_HALO_AUTOMATIC = 3, MPIX_HALO_IN_MESSAGES = 16
+                                MPIX_HALO_AUTOMATIC = 3, MPIX_HALO_IN_MESSAGES = 16, &
+                                MPIX_HALO_NODE_MESSAGES_AUTOMATIC = 32, MPIX_HALO_NODE_MESSAGES_ALWAYS = 64
   integer, parameter, public :: MPIX_HALO_GREY = 0, MPIX_HALO_BLUE_RED = 1
 
   ! What MPIX_Halo_grid_create is told beside its other arguments; of the module mpix_halo alone.

@@ -15,12 +15,13 @@ using namespace mpix::halo;
 
 // ---- in the order of a stream -------------------------------------------------------------------
 
-MPIX_HALO_FORTRAN(stream_create, (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[],
-                                  const fint tile[], MPIX_Halo_stream_exchange *exchange, fint *ierror)) {
+MPIX_HALO_FORTRAN(stream_create,
+                  (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[], const fint tile[],
+                   const fint *not_direct, MPIX_Halo_stream_exchange *exchange, fint *ierror)) {
     call("MPIX_Halo_stream_create", ierror, [&] {
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
-        const int64_t cells[] = {tile[0], tile[1], tile[2]};
-        return MPIX_Halo_stream_create(*grid, *count, in_c.data(), cells, exchange);
+        const MPIX_Halo_stream_options options = {{tile[0], tile[1], tile[2]}, *not_direct};
+        return MPIX_Halo_stream_create(*grid, *count, in_c.data(), &options, exchange);
     });
 }
 
