@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Finds MPI, tells which library it is (MPIX_MPI_VENDOR: openmpi, mpich, standard-abi, which is that of MPI 5, or other) and
-# whether it has sessions (MPIX_MPI_HAS_SESSIONS), and refuses a mixture: one library's compiler with the other's mpirun starts n
+# what it has of MPI-4 (MPIX_MPI_HAS_...), and refuses a mixture: one library's compiler with the other's mpirun starts n
 # programs of one rank each.
 
 find_package(MPI 3.1 REQUIRED COMPONENTS C CXX)
@@ -58,5 +58,7 @@ endif()
 
 include(CheckSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
+# Open MPI 5 and older Intel MPI have some of MPI-4, and call themselves MPI-3.1.
 check_symbol_exists(MPI_Session_init mpi.h MPIX_MPI_HAS_SESSIONS)
+check_symbol_exists(MPI_Comm_idup_with_info mpi.h MPIX_MPI_HAS_COMM_IDUP_WITH_INFO)
 unset(CMAKE_REQUIRED_LIBRARIES)

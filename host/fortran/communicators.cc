@@ -141,8 +141,7 @@ MPIX_FORTRAN(mpi_intercomm_merge, MPI_INTERCOMM_MERGE,
     give_comm(ierror, code, newintracomm, made);
 }
 
-#if MPI_VERSION >= 4
-
+#if MPIX_MPI_HAS_COMM_IDUP_WITH_INFO
 MPIX_FORTRAN(mpi_comm_idup_with_info, MPI_COMM_IDUP_WITH_INFO,
              (fint * comm, fint *info, fint *newcomm, fint *request, fint *ierror)) {
     MPI_Comm made = MPI_COMM_NULL;
@@ -151,7 +150,9 @@ MPIX_FORTRAN(mpi_comm_idup_with_info, MPI_COMM_IDUP_WITH_INFO,
     give_comm(ierror, code, newcomm, made);
     give_request(ierror, code, request, pending);
 }
+#endif
 
+#if MPIX_MPI_HAS_SESSIONS
 MPIX_FORTRAN(mpi_comm_create_from_group, MPI_COMM_CREATE_FROM_GROUP,
              (fint * group, char *stringtag, fint *info, fint *errhandler, fint *newcomm, fint *ierror,
               std::size_t length)) {
@@ -175,7 +176,7 @@ MPIX_FORTRAN(mpi_intercomm_create_from_groups, MPI_INTERCOMM_CREATE_FROM_GROUPS,
     give_comm(ierror, code, newintercomm, made);
 }
 
-#endif  // MPI_VERSION >= 4
+#endif
 
 MPIX_FORTRAN(mpi_comm_free, MPI_COMM_FREE, (fint * comm, fint *ierror)) {
     changed_comm c(comm);

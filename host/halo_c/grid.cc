@@ -47,8 +47,8 @@ void store_list(const std::vector<int> &all, int size, int *to, const char *name
 }
 
 // What C++ cannot be given is a failure, which the collective function tells all ranks.
-status convert(int dimensions, const int64_t *extent, const MPIX_Halo_grid_options *given, int ranks,
-               std::vector<std::int64_t> &cells, grid_options &options) {
+status convert_grid(int dimensions, const int64_t *extent, const MPIX_Halo_grid_options *given, int ranks,
+                    std::vector<std::int64_t> &cells, grid_options &options) {
     if (dimensions < 1 || dimensions > 3)
         return failure(MPI_ERR_DIMS, format("dimensions is {}; it is 1 to 3", dimensions));
     if (extent == nullptr) return failure(MPI_ERR_ARG, "extent is null");
@@ -115,7 +115,7 @@ int halo::create_grid(MPI_Comm comm, int dimensions, const int64_t extent[], con
         std::vector<std::int64_t> cells;
         grid_options converted;
         if (grid == nullptr) bad = failure(MPI_ERR_ARG, "grid is null");
-        if (bad.ok()) bad = convert(dimensions, extent, options, ranks, cells, converted);
+        if (bad.ok()) bad = convert_grid(dimensions, extent, options, ranks, cells, converted);
         auto state = make_grid_state(comm, cells, converted, bad);
         *grid = new mpix_halo_grid{grid_internals::grid_of(std::move(state)), std::make_shared<const error_comm>(comm)};
     });

@@ -45,7 +45,7 @@ int freed(MPI_Comm *comm, Free free_it) {
     return code;
 }
 
-#if MPI_VERSION >= 4
+#if MPIX_MPI_HAS_SESSIONS
 std::uint64_t hash_text(const char *text) {
     std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
     for (; *text != '\0'; ++text) h = (h ^ static_cast<unsigned char>(*text)) * 0x100000001b3u;
@@ -165,14 +165,15 @@ MPIX_SYMBOL int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newc
 }
 MPIX_BOUNDARY("MPI_Intercomm_merge", of_comm(intercomm))
 
-#if MPI_VERSION >= 4
-
+#if MPIX_MPI_HAS_COMM_IDUP_WITH_INFO
 MPIX_SYMBOL int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Comm_idup_with_info", of_comm(comm));
     return made(next.Comm_idup_with_info(comm, info, newcomm, request), newcomm, comm, constructor::idup_with_info);
 }
 MPIX_BOUNDARY("MPI_Comm_idup_with_info", of_comm(comm))
+#endif
 
+#if MPIX_MPI_HAS_SESSIONS
 MPIX_SYMBOL int MPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info,
                                            MPI_Errhandler errhandler, MPI_Comm *newcomm) try {
     MPIX_CHECK_THREAD("MPI_Comm_create_from_group", of_world());
@@ -194,7 +195,7 @@ MPIX_SYMBOL int MPI_Intercomm_create_from_groups(MPI_Group local_group, int loca
 }
 MPIX_BOUNDARY("MPI_Intercomm_create_from_groups", of_world())
 
-#endif  // MPI_VERSION >= 4
+#endif
 
 MPIX_SYMBOL int MPI_Comm_free(MPI_Comm *comm) try {
     MPIX_CHECK_THREAD("MPI_Comm_free", of_comm(comm));
