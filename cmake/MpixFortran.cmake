@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# MPIX_HAVE_FORTRAN: a Fortran compiler and the MPI library's module mpi_f08 are there, so the module mpix is built.
-# (libmpix serves Fortran programs in any case; it needs neither.)
+# MPIX_HAVE_FORTRAN: a Fortran compiler and the MPI library's module mpi_f08 are there, so the modules mpix, mpix_halo
+# and mpix_device are built. (libmpix serves Fortran programs in any case; it needs neither.)
 # MPIX_FORTRAN_LIBRARY_IS_PARTITIONED: 1 if mpi_f08 has the partitioned calls, else 0.
 
 set(MPIX_HAVE_FORTRAN OFF)

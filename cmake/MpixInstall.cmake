@@ -87,7 +87,7 @@ function(mpix_configure_wrappers destination)
             set(MPIX_WRAPPER_FIRST "${MPIX_WRAPPER_MODULES}")
             set(MPIX_WRAPPER_INCLUDES "")
             set(MPIX_WRAPPER_LIBRARIES "-lmpix_fortran ${link_mpix}")
-            set(MPIX_WRAPPER_EFFECT "uses the module mpix finds it")
+            set(MPIX_WRAPPER_EFFECT "uses the modules mpix, mpix_halo and mpix_device finds them")
         endif()
         configure_file("${PROJECT_SOURCE_DIR}/scripts/mpixcc.in" "${destination}/${name}" @ONLY
             FILE_PERMISSIONS ${wrapper_permissions})

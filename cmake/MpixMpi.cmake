@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Finds MPI, tells which library it is (MPIX_MPI_VENDOR: openmpi, mpich, standard-abi, which is that of MPI 5, or other) and
-# what it has of MPI-4 (MPIX_MPI_HAS_...), and refuses a mixture: one library's compiler with the other's mpirun starts n
-# programs of one rank each.
+# Finds MPI, tells which library it is (MPIX_MPI_VENDOR: openmpi, mpich, standard-abi, which is that of MPI 5, or other)
+# and what it has of MPI-4 (MPIX_MPI_HAS_...), and refuses a mixture: one library's compiler with the other's mpirun
+# starts n programs of one rank each.
 
 find_package(MPI 3.1 REQUIRED COMPONENTS C CXX)
 

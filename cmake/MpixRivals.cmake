@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the benches compare mpix with, and the programs before of docs/migration.md are for. Where one is not found, the
-# benches say so.
+# What the benches compare mpix with, and what the 'before' programs of docs/migration.md are for. Where one is not
+# found, the benches say so.
 #
-# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has the device
-# interface that the bench is written for, 2.28's: it changes from one minor version to the next. MPIX_HAVE_MPI_ACX: the
-# header of mpi-acx. Searched in NVSHMEM_ROOT, NCCL_ROOT and MPI_ACX_ROOT (CMake's or the environment's), in Python's
-# packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
+# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has the
+# device interface that the bench is written for, 2.28's: it changes from one minor version to the next.
+# MPIX_HAVE_MPI_ACX: the header of mpi-acx. Searched in NVSHMEM_ROOT, NCCL_ROOT and MPI_ACX_ROOT (CMake's or the
+# environment's), in Python's packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
 
 function(mpix_find_rival name header)
     string(TOUPPER ${name} upper)

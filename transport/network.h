@@ -48,15 +48,15 @@ struct network {
     virtual status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                        std::unique_ptr<transfer> &out) = 0;
     virtual status put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
-    // The same for a word that nobody needs soon: it may wait for what is put to that peer next, or for progress(), with
-    // which it goes at some later call. A second such word takes the first along.
-    virtual status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) {
+    // The same for a word that nobody needs soon. It is delayed: it goes with what is put to that peer next, with a
+    // second such word, or at some later call of progress().
+    virtual status put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value) {
         return put_word(to, offset, value);
     }
-    // Whether such words wait, so that somebody has to call progress().
-    virtual bool words_wait() const { return false; }
-    // Host memory is put to the peer in messages, with the words behind it, up to so many bytes; for the user. 0: never.
-    virtual std::uint64_t most_in_messages(int /*peer*/) { return 0; }
+    // Whether there are such words, so that somebody has to call progress().
+    virtual bool has_delayed_words() const { return false; }
+    // The largest put into host memory that goes to this peer as a message; 0: none. For MPIX_EXPLAIN.
+    virtual std::uint64_t eager_limit(int /*peer*/) { return 0; }
     // Between the two, small puts and words may wait for each other, to go together; see held_puts. Calls nest.
     virtual void hold() {}
     virtual void release() {}

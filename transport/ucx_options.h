@@ -13,7 +13,8 @@ struct ucx_options {
     static constexpr std::uint64_t usual_eager_bytes = 1 << 16, most_eager_bytes = 1 << 20;
     bool gpu_memory = true;  // where it can
     bool fake_gpus = false;  // tests: that is host memory
-    // Puts into host memory of at most so many go as messages; without a number all do over TCP, and else usual ones.
+    // Puts into host memory of at most so many go as messages. Not set: over TCP all do, otherwise those of up to
+    // usual_eager_bytes.
     std::optional<std::uint64_t> eager_bytes = std::nullopt;
 };
 

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! The module mpix_halo: the calls of <mpix/halo.h> and <mpix/halo_gpu.h>, which describe them and their errors. It is
-! used beside mpi_f08 or mpi, and takes the handles of both. `ierror` may be left out in any case. Optional arguments are
-! given by their names.
+! used beside mpi_f08 or mpi, and takes the handles of both. `ierror` may be left out in any case. Optional arguments
+! are given by their names.
 !
 ! x, y and z of the header are the first, second and third dimension of an array, of which the first is the fastest in
 ! memory. Cells, axes, components, and positions in lists are numbered from 1, and a box has its last cells: its cells

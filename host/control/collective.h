@@ -11,8 +11,8 @@
 
 namespace mpix {
 
-// Completes a non-blocking collective, and yields the core meanwhile: libraries do not in their blocking ones, so where
-// processes share cores each of those takes time slices of others.
+// Completes a non-blocking collective call, and yields the core while it waits. The blocking calls of the MPI libraries
+// do not yield; where processes share cores, each of them would cost time slices.
 inline int finish_collective(MPI_Request &request) {
     const std::uint64_t since = detail::now_ns();
     for (int done = 0;;) {

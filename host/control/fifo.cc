@@ -22,7 +22,7 @@ control_fifo &fifo_at(char *fifos, std::size_t i, std::uint64_t slots) {
     return *reinterpret_cast<control_fifo *>(fifos + i * fifo_bytes(slots));
 }
 
-// Behind which there are only zeros; in words of 8.
+// The packet's length without the zeros at its end, a multiple of 8.
 std::uint64_t used_bytes(const control_packet &packet) {
     std::size_t used = sizeof packet;
     for (std::uint64_t word = 0; used != 0; used -= sizeof word) {

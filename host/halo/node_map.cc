@@ -12,8 +12,8 @@ node_map::node_map(MPI_Comm comm) {
     MPI_Comm here = MPI_COMM_NULL;
     demand(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
     demand(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    if (played_node != nullptr)
-        demand(MPI_Comm_split(comm, played_node(rank_), rank_, &here), "MPI_Comm_split");
+    if (fake_node != nullptr)
+        demand(MPI_Comm_split(comm, fake_node(rank_), rank_, &here), "MPI_Comm_split");
     else
         demand(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
     int lowest = rank_;

@@ -13,7 +13,7 @@
 namespace mpix::halo {
 
 // For tests: on which node a rank is to be. Null: as MPI_Comm_split_type says.
-inline int (*played_node)(int rank) = nullptr;
+inline int (*fake_node)(int rank) = nullptr;
 
 class node_map {
 public:

@@ -91,7 +91,7 @@ void create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field *fields, const
     *made = new mpix_halo_exchange{exchange_internals::exchange_of(std::move(state)), g.errors};
 }
 
-// Its flags are options of their own in C++. Negative numbers have none.
+// Splits `transfer` into C++'s options. A negative number is passed on, to be refused.
 status transfer_from_c(int transfer, exchange_options &options) {
     constexpr int automatic = MPIX_HALO_NODE_MESSAGES_AUTOMATIC, always = MPIX_HALO_NODE_MESSAGES_ALWAYS;
     const int flags = transfer < 0 ? 0 : transfer & (MPIX_HALO_IN_MESSAGES | automatic | always);

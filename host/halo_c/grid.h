@@ -12,7 +12,7 @@
 
 namespace mpix::halo {
 
-// As MPIX_Halo_grid_create. `bad`: what was wrong before, which this rank tells the others.
+// As MPIX_Halo_grid_create. `bad`: an error found by the caller; the call then fails with it on all ranks.
 int create_grid(MPI_Comm comm, int dimensions, const int64_t extent[], const MPIX_Halo_grid_options *options,
                 status bad, MPIX_Halo_grid *grid);
 

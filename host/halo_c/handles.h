@@ -68,8 +68,8 @@ std::string sentence_in_c(const std::string &sentence);
 using argument_names = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 std::string with_names(std::string sentence, argument_names names);
 
-// How a sentence has the arguments' names where a function of another language calls one in C. Of this thread, until this
-// ends; C's names before and behind.
+// While an object of this class lives, this thread's error strings pass through `how`, which replaces C's names of
+// arguments by those of the calling language.
 using wording = std::string (*)(std::string sentence);
 class worded_as {
 public:

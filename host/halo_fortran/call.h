@@ -36,7 +36,7 @@ inline MPIX_Halo_box to_c(const fortran_box &b) {
     return {{b.lo[0] - std::int64_t{1}, b.lo[1] - std::int64_t{1}, b.lo[2] - std::int64_t{1}},
             {b.hi[0], b.hi[1], b.hi[2]}};
 }
-// Extents are Fortran's integers, and so are the indices of all cells but ghost cells beyond the last one of them.
+// Fits: extents are INTEGER. Only indices of ghost cells beyond cell 2^31 - 1 would not.
 inline fortran_box to_fortran(const MPIX_Halo_box &b) {
     fortran_box made;
     for (int a = 0; a < 3; ++a) {

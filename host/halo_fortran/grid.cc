@@ -17,7 +17,7 @@ using namespace mpix::halo;
 
 namespace {
 
-// The type grid_options of the module.
+// The module's type mpix_halo_grid_options.
 struct fortran_grid_options {
     fint periodic[3];
     const fortran_box *boxes;

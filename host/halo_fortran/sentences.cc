@@ -18,7 +18,8 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool in_name(char c) { return starts_name(c) || is_digit(c); }
 
-// Reads a sentence, and writes another one.
+// The C functions make all error strings, so that each check exists once; here their names and numbers become
+// Fortran's.
 class translator {
 public:
     explicit translator(std::string_view from) : from_(from) {}

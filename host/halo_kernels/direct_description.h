@@ -31,10 +31,10 @@ struct direct_description {
     std::vector<ghost_place> ghosts{};
 };
 
-// As a message; null: of no memory.
+// As a message. Null: says that nothing can be mapped.
 std::vector<std::byte> to_bytes(const direct_description *d);
-// False if the message is of no memory, or is none that to_bytes() has made. Trusts nothing in it: the words that it
-// speaks of lie in those that can be mapped.
+// False if nothing can be mapped, or the message is malformed. The message is not trusted: the words that it speaks of
+// lie in those that can be mapped.
 bool parse(const std::vector<std::byte> &message, direct_description &d);
 // Whether ghost cells in runs as those of `shape` lie within both allocations that the description gives for them.
 // `shape` is this rank's own: of at least one run, and at least one byte.

@@ -79,8 +79,8 @@ bool advance_some() {
         std::uint64_t times = 0;  // that it had been attended before we asked
         bool finished = false;
     };
-    thread_local std::array<turn, handful>
-        turns;  // empty between calls: to make it takes longer than a look at a request
+    // Empty between calls; thread_local since making it takes longer than a look at a request.
+    thread_local std::array<turn, handful> turns;
     std::size_t taken = 0;
     bool last = false;
     {
@@ -106,14 +106,14 @@ bool advance_some() {
     return last;
 }
 
-bool words_wait() {
+bool has_delayed_words() {
     const transport::network *const network = transport::network_in_use();
-    return network != nullptr && network->words_wait();
+    return network != nullptr && network->has_delayed_words();
 }
 
 bool work() {
     const bool any = state().any.load(std::memory_order_acquire);  // pairs: H3
-    return any || words_wait() || (setup_in_background() && setup_pending());
+    return any || has_delayed_words() || (setup_in_background() && setup_pending());
 }
 
 // A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
@@ -375,7 +375,7 @@ status progress_until(const char *call, wait_clock::time_point since, const std:
 
 bool progress_needs_caller() {
     progress_state &s = state();
-    if (!s.any.load(std::memory_order_acquire) && !words_wait() && !setup_pending()) return false;  // pairs: H3
+    if (!s.any.load(std::memory_order_acquire) && !has_delayed_words() && !setup_pending()) return false;  // pairs: H3
     return progress_is_callers();
 }
 

@@ -103,7 +103,7 @@ std::string size_range(const slot_range &range) {
 
 // How UCX puts from host memory into host memory.
 void add_puts(table &out, const request &r) {
-    const std::uint64_t eager = transport::network_in_use()->most_in_messages(r.peer_world()),
+    const std::uint64_t eager = transport::network_in_use()->eager_limit(r.peer_world()),
                         no_limit = std::numeric_limits<std::uint64_t>::max();
     out.line("    by UCX, by partition size (MPIX_UCX_EAGER_BYTES):");
     const auto range = [&](const slot_range &sizes, const char *how) {

@@ -22,8 +22,8 @@ struct peer_link {
     // with load_acquire on the other side).
     status tell(const transport::region &r, std::uint64_t offset, std::uint64_t value,
                 std::uint64_t how_many = 1) const;
-    // The same for one word; over a network it may wait for others (network::put_word_later).
-    status tell_later(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
+    // The same for one word; over a network it may be delayed (network::put_word_delayed).
+    status tell_delayed(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
 };
 
 // Host memory as kernels on one GPU reach it, as long as this lives.

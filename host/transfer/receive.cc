@@ -77,14 +77,15 @@ bool receive_request::inline_capable() const {
 void receive_request::on_kernel_start() {
     cursor_ = 0;
     unpack_claim_.start();
-    if (gives_clear_to_send() && engine_gives_clear_to_send()) tell_clear_to_send(true);
+    if (gives_clear_to_send() && engine_gives_clear_to_send()) tell_clear_to_send(needed::in_this_epoch);
 }
 
 void receive_request::on_start() {
     cursor_ = 0;
     unpack_claim_.start();
-    // Clear-to-send: the user's buffer may be written from now on. With two slots the sender needs that in its next epoch.
-    if (gives_clear_to_send()) tell_clear_to_send(route_ == nullptr || route_->slots < 2 || epoch_ == 1);
+    // Clear-to-send: the user's buffer may be written from now on.
+    const bool ahead = route_ != nullptr && epoch_ > 1 && route_->slots > 1;
+    if (gives_clear_to_send()) tell_clear_to_send(ahead ? needed::in_the_next : needed::in_this_epoch);
     if (needs_engine()) progress_attend(shared_from_this());
 }
 

@@ -92,8 +92,9 @@ private:
     status install_on_device();
     void show_route();
     void give_up();
-    // `now`: the sender needs it for this epoch.
-    void tell_clear_to_send(bool now);
+    // When the sender needs it: then it goes at once, or may be delayed.
+    enum class needed { in_this_epoch, in_the_next };
+    void tell_clear_to_send(needed when);
     void take_back_buffer();
     bool look_at_flags(bool by_progress = false);
     bool look_on_device();

@@ -126,7 +126,7 @@ void receive_request::give_up() {
 }
 
 // Pairs with load_acquire_pair in read_host.
-void receive_request::tell_clear_to_send(bool now) {
+void receive_request::tell_clear_to_send(needed when) {
     const auto tell = [this](std::uint64_t offset, std::uint64_t value) {
         if (auto bad = words_->link.tell(words_->region, offset, value); !bad.ok()) engine_failure_ = bad;
     };
@@ -138,9 +138,9 @@ void receive_request::tell_clear_to_send(bool now) {
     if (route_ != nullptr && route_->in_place())
         tell(offsetof(mpix_words, read_cost), detail::load_relaxed(&route_->far->read_cost));
     constexpr std::uint64_t at = offsetof(mpix_words, clear_to_send);
-    if (now)
+    if (when == needed::in_this_epoch)
         tell(at, epoch_);
-    else if (auto bad = words_->link.tell_later(words_->region, at, epoch_); !bad.ok())
+    else if (auto bad = words_->link.tell_delayed(words_->region, at, epoch_); !bad.ok())
         engine_failure_ = bad;
 }
 
@@ -149,7 +149,7 @@ void receive_request::open() {
     const std::lock_guard lock(engine);
     if (bond_ != bond::loose) return;
     bond_ = bond::single;
-    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(true);
+    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(needed::in_this_epoch);
 }
 
 void receive_request::make_final() {
@@ -177,7 +177,7 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
         verdict_ = bond_ == bond::final ? verdict::refused : verdict::provisional;
     }
     // Before kernels are told that nothing will come: after that they may start epochs, and tell the sender of these.
-    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(true);
+    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(needed::in_this_epoch);
     if (refusal_ != refused_not && verdict_ == verdict::refused) give_up();
 }
 

@@ -23,8 +23,6 @@
 namespace mpix {
 namespace {
 
-constexpr const char *taken_back = "the peer has taken its memory back in the middle of an epoch";
-
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
 struct plan_mover {
@@ -92,19 +90,20 @@ int send_request::ready(int partition) {
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
     const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
-    // Other threads than Start's write: several copy side by side, while the receiver may have one thread that waits. Where host
-    // threads play kernels all write: their `wait` does not look at `taken`, and then the send buffer is the user's.
+    // Other threads than Start's write: several copy side by side, while the receiver may have one thread that waits.
+    // Where host threads play kernels all write: their `wait` does not look at `taken`, and then the send buffer is the
+    // user's.
     const int code = exported_to_host ? ready_here<false>(partition, false)
                      : alone_         ? ready_here<true>(partition, receiver_copies_.load(std::memory_order_relaxed))
                                       : ready_here<false>(partition, receiver_copies_.load(std::memory_order_relaxed) &&
                                                                  started_by_ == detail::this_thread_number());
-    if (detail::load_relaxed(&home->defer_epoch) == epoch && !went_at_once(epoch)) attend();
+    if (detail::load_relaxed(&home->defer_epoch) == epoch && !finish_now(epoch)) attend();
     return code;
 }
 
-// With the last partition of an epoch all that the network was left goes, without waiting for the thread or a later call.
-// False: there is more to do. (The second look finds that the buffer has been read.)
-bool send_request::went_at_once(std::uint64_t epoch) {
+// After the last partition of an epoch: moves what was left to the network, without waiting for the progress thread.
+// True if nothing is left. The second call finds that the buffer has been read.
+bool send_request::finish_now(std::uint64_t epoch) {
     return network() != nullptr && !exported_to_host &&
            detail::load_acquire(&words->all_ready) >= epoch &&  // pairs: D2
            !(try_advance() && try_advance());
@@ -175,8 +174,8 @@ bool send_request::write_into_peer(int partition) {
     return false;
 }
 
-// In a single copy: whether nobody copies a partition any more, nor will. `writes`: this side writes what the receiver has not
-// begun to read for a while. `engine` is held, and all partitions are ready.
+// In a single copy: whether nobody copies a partition any more, nor will. `writes`: this side writes what the receiver
+// has not begun to read for a while. `engine` is held, and all partitions are ready.
 bool send_request::all_copied(bool writes) {
     if (route_ == nullptr || !route_->in_place() || null_peer() || refusal_ != refused_not) return true;
     constexpr std::uint64_t patience_ns = 20000;  // a receiver that is in Wait claims a partition sooner
@@ -217,9 +216,9 @@ void send_request::make_room() {
     if (moving_.size() == moving_.capacity()) moving_.reserve(2 * moving_.size() + 4);
 }
 
-// How many neighbouring partitions are copied at once; less than 2: each alone. A copy costs the engine some microseconds,
-// and so does setting flags. In about that time most_bytes are copied: with more, the first partitions would wait for the
-// last, since the flags are set after the whole copy.
+// How many neighbouring partitions are copied at once; less than 2: each alone. A copy costs the engine some
+// microseconds, and so does setting flags. In about that time most_bytes are copied: with more, the first partitions
+// would wait for the last, since the flags are set after the whole copy.
 int send_request::most_in_one_move() const {
     constexpr std::uint64_t most_bytes = 256 * 1024;
     const bool copied = refusal_ == refused_not && !null_peer() && route_ != nullptr &&
@@ -227,8 +226,8 @@ int send_request::most_in_one_move() const {
     return copied && partition_bytes != 0 ? static_cast<int>(most_bytes / partition_bytes) : 0;
 }
 
-// Hands the partitions in `ready` to the engine, in that order if each goes alone, and removes them. If it throws, those
-// that are left have not been started; call it again.
+// Hands the partitions in `ready` to the engine, in that order if each goes alone, and removes them. If it throws,
+// those that are left have not been started; call it again.
 void send_request::start_moves(std::vector<int> &ready, bool for_host) {
     struct started_ones {
         std::vector<int> &all;
@@ -273,7 +272,7 @@ void send_request::carry_out(move m) {
 }
 
 void send_request::set_flags(std::uint64_t index, std::uint64_t how_many) {
-    if (route_ == nullptr) return fail(taken_back);
+    if (route_ == nullptr) return fail(memory_taken_back);
     if (auto bad = route_->set_flags(index, how_many, epoch_); !bad.ok()) fail(bad);
 }
 
@@ -359,58 +358,6 @@ void send_request::drain() {
     start_moves(host_ready_, true);
 }
 
-// If every partition was readied, and the engine or a queue moved some of them: tells the receiver, unless the poster
-// of the last one has.
-void send_request::conclude() {
-    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || waiting_to_move()) return;
-    if (!std::all_of(moving_.begin(), moving_.end(), [](const move &m) { return !m.rts && m.transfer->in_order(); }))
-        return;
-    if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
-    // All partitions' ring entries are visible since all_ready is; one that came after drain() looked is found in the
-    // next round.
-    const auto n = static_cast<std::uint64_t>(op.partitions);
-    // pairs: G1
-    if (ring_taken_ - ring_at_start_ < n &&
-        detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
-        return;
-    // All that was posted is under way, ahead of the words below, and nothing reads the buffer any more.
-    if (posted_ != nullptr) {
-        const std::uint64_t posted = detail::load_relaxed(&words->posted);
-        if (posted_->queue->completed() < posted) return;
-        if (const status broken = posted_->queue->failed(posted); !broken.ok()) fail(broken);
-    }
-    if (route_ == nullptr && refusal_ == refused_not) fail(taken_back);
-    if (told_end_ != epoch_) tell_end();
-    if (!moving_.empty()) return;
-    concluded_ = epoch_;
-    detail::store_release(&words->concluded, epoch_);  // for kernels that wait for the epoch's end; pairs: K3
-}
-
-// Behind all that the engine or a queue has moved in this epoch.
-void send_request::tell_end() {
-    const auto n = static_cast<std::uint64_t>(op.partitions);
-    const bool good = refusal_ == refused_not && engine_failure_.ok();
-    const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
-    if (good && !told) set_flags(route_->chunks.all(), 1);
-    // The receiver's host relies on the flags once it is told that the message is complete; and after a failure no flag
-    // may be under way when the flags' memory is given back.
-    if (route_ != nullptr && !route_->arrival.remote && route_->arrival.device != transport::on_host)
-        if (auto bad = transport::devices()->flush_words(route_->arrival.device); !bad.ok()) fail(bad);
-    if (good && engine_failure_.ok()) {
-        // Partitions that kernels have moved may be in the inline buffer.
-        const peer_link &link = route_->link;
-        if (route_->inline_buffer && device != nullptr && detail::load_relaxed(&words->inline_buffer) != 0 &&
-            engine_moves_ < n)
-            if (auto bad = link.tell(route_->peer_words, offsetof(mpix_words, inline_buffer), epoch_); !bad.ok())
-                fail(bad);
-        if (!told)
-            if (auto bad = link.tell(route_->peer_words, offsetof(mpix_words, complete), epoch_); !bad.ok()) fail(bad);
-        // The network may have accepted the words, but be unable to send them before its next call.
-        if (link.wire != nullptr) departing_ = link.wire->depart(peer_world());
-    }
-    told_end_ = epoch_;
-}
-
 bool send_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
     if (!lock) return true;  // another thread is doing this
@@ -440,71 +387,6 @@ bool send_request::advance() {
     if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
     const bool deferred = detail::load_relaxed(&home->defer_epoch) == epoch_;
     return (deferred && concluded_ != epoch_) || departing_ != nullptr;
-}
-
-bool send_request::done() {
-    // The usual case, without a lock: the host's Preadys have stored everything, so the engine has nothing to do. The
-    // last of them marks the epoch ready only after all deferrals are known.
-    if (device == nullptr && !exported_to_host && !null_peer()) {
-        const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
-        const bool may_wait_for_copies = all && detail::load_pointer(&home->far) != nullptr;
-        if (detail::load_relaxed(&home->defer_epoch) != epoch_ && !may_wait_for_copies) return all;
-    }
-    const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
-    try_advance();
-    const bool told = detail::load_acquire(&words->all_ready) >= epoch;  // pairs: D2
-    if (!told && device == nullptr) return false;
-    if (told && null_peer()) return true;  // ready, and nowhere to go
-    const std::lock_guard lock(engine);
-    if (!told && quiet_look_due()) look_for_quiet_end();
-    return complete() && all_copied(true);
-}
-
-// The last caller of pready has stored told_epoch after whatever it told others, and after the ring entries; so this
-// stands for all_ready. `engine` is held.
-void send_request::look_for_quiet_end() {
-    std::uint64_t told = 0;
-    if (const status bad = device->told_epoch(told); !bad.ok()) {
-        fail(bad);
-        told = 2 * epoch_;
-    }
-    // A kernel that still runs may have gone on meanwhile, and have told a later epoch.
-    const std::uint64_t looked_for = epoch_;
-    follow_kernels_locked();
-    if (told >> 1 >= looked_for && epoch_ == looked_for && detail::load_relaxed(&words->all_ready) < epoch_)
-        detail::store_release(&words->all_ready, epoch_);  // pairs: D2
-}
-
-// `engine` is held.
-bool send_request::complete() const {
-    if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
-    // The host may have marked what kernels had marked already: count_shares notices that.
-    if (waiting_to_move() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
-    if (concluded_ == epoch_) return true;
-    if (posted_ != nullptr) return false;
-    // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
-    const auto n = static_cast<std::uint64_t>(op.partitions);
-    // pairs: G1
-    return engine_moves_ == 0 && detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
-}
-
-bool send_request::prepared() {
-    if (null_peer()) return true;
-    // This epoch's clear-to-send itself, whatever room the landing has.
-    const std::uint64_t epoch = follow_kernels();
-    return detail::load_acquire(&words->clear_to_send) >= epoch;  // pairs: C2, N1
-}
-
-status send_request::outcome() {
-    const std::lock_guard lock(engine);
-    if (peer_ended_) return ended_peer();
-    if (!engine_failure_.ok() && network() != nullptr && !network()->lost(peer_world()).ok()) return ended_peer();
-    if (!failure_.ok())
-        return failure_.in_context(format("no path to rank {}: ", op.peer)).of_class(class_of(failure_));
-    if (device != nullptr && host_share_ != 0)
-        if (auto bad = look_for_both(); !bad.ok()) fail(bad);
-    if (!engine_failure_.ok()) return engine_failure_;
-    return {};
 }
 
 }  // namespace mpix

@@ -18,6 +18,8 @@
 
 namespace mpix {
 
+constexpr const char *memory_taken_back = "the peer has taken its memory back in the middle of an epoch";
+
 class send_request final : public request {
 public:
     explicit send_request(const operation &o) : request(o, MPIX_KIND_SEND) {}
@@ -65,7 +67,7 @@ private:
     template <bool Alone>
     int ready_here(int partition, bool left_to_receiver);
     [[gnu::cold]] int ready_with_kernels(int partition);
-    bool went_at_once(std::uint64_t epoch);
+    bool finish_now(std::uint64_t epoch);
     [[gnu::cold]] void attend();
 
     struct move {
@@ -140,7 +142,7 @@ private:
     std::unique_ptr<transport::transfer> departing_;  // a flush behind the last epoch's words
     std::uint64_t engine_moves_ = 0;                  // in this epoch
     std::uint64_t deferred_ = 0;                      // partitions that the engine has taken over, in all epochs
-    std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
+    std::uint64_t concluded_ = 0;                     // last epoch whose send buffer the engine no longer reads
     std::uint64_t told_end_ = 0;                      // last epoch whose end the engine has told the receiver
     // A single copy: the number of partitions at the front that are known to be copied; and when Wait or Test first found that
     // nobody copies the next one (now_ns; 0: not yet).

@@ -288,8 +288,8 @@ enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1, MPIX_HALO_PLAIN = 2, MPIX_H
 /** Added to it by |: received messages are not unpacked, and MPIX_Halo_ghost_pieces says where ghost cells are, as with
     mpix::halo::ghost_storage::in_messages. Then the layouts need no room for ghost cells. */
 enum { MPIX_HALO_IN_MESSAGES = 16 };
-/** Or one of these: the messages of a rank to several ranks of one other node go there as one, as
-    mpix::halo::exchange_options::node_messages says, with what it asks of the program. Without them none do. */
+/** At most one of these may be added to it by |: the messages of a rank to several ranks of another node go there as one. See
+    mpix::halo::exchange_options::node_messages for the program's duties. By default none do. */
 enum { MPIX_HALO_NODE_MESSAGES_AUTOMATIC = 32, MPIX_HALO_NODE_MESSAGES_ALWAYS = 64 };
 
 /**

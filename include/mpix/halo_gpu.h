@@ -28,8 +28,8 @@ typedef struct mpix_halo_kernel_exchange *MPIX_Halo_kernel_exchange;
 /** Zeros are the defaults: MPIX_Halo_stream_options options = {0}. */
 typedef struct MPIX_Halo_stream_options {
     int64_t tile[3]; /* the cells along each axis that one block packs or unpacks; 0: chosen */
-    /* Whether no cells are stored directly into the ghost cells of neighbours on this node: `direct` of
-       mpix::halo::stream_exchange_options is false. May differ between ranks. */
+    /* Not 0: never store into the ghost cells of neighbours on this node; pack instead (`direct` of
+       mpix::halo::stream_exchange_options is false). May differ between ranks. */
     int not_direct;
 } MPIX_Halo_stream_options;
 
@@ -51,9 +51,9 @@ int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_fiel
     cells of the fields, so these stay allocated. Errors: as of MPIX_Halo_exchange_free. */
 int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
 
-/** Enqueue: send what the neighbours need, and copy own cells; wait for the neighbours, and fill the other ghost cells; or both
-    in one call. As start(), finish() and
-    run() of mpix::halo::stream_exchange. They can be captured in a CUDA graph.
+/** Enqueue: send what the neighbours need, and copy own cells; wait for the neighbours, and fill the other ghost cells;
+    or both in one call. As start(), finish() and run() of mpix::halo::stream_exchange. They can be captured in a CUDA
+    graph.
 
     stream  a cudaStream_t of the fields' device, of any kind; null is the legacy default stream
 

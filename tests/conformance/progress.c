@@ -223,8 +223,8 @@ static void prepare(void) {
     OK(MPI_Win_free(&window));
 }
 
-// The data is there before the receiver's Start, which then has nothing to wait for; the receiver goes on to a call of the
-// library's. The sender hears of the Start all the same. Each epoch has a message back.
+// The data is there before the receiver's Start, which then has nothing to wait for; the receiver goes on to a call of
+// the library's. The sender hears of the Start all the same. Each epoch has a message back.
 static void prepare_behind_the_data(void) {
     static int there[4], back[4];
     MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};

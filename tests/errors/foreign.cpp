@@ -20,6 +20,7 @@ using namespace mpix;
 namespace {
 
 MPI_Comm channel = MPI_COMM_NULL;
+MPI_Comm *channel_is_at = nullptr;  // complete after MPI_Init
 
 #define REQUIRE(condition)                                                                                        \
     do {                                                                                                          \
@@ -86,19 +87,19 @@ void send_foreign_messages(unsigned seed) {
 }  // namespace
 
 // The channel is the first duplicate of MPI_COMM_WORLD, which MPI_Init of mpix makes.
-extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made) {
-    using function = int (*)(MPI_Comm, MPI_Comm *);
-    static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "PMPI_Comm_dup"));
-    const int code = real(comm, made);
-    if (comm == MPI_COMM_WORLD && channel == MPI_COMM_NULL) channel = *made;
-    return code;
+extern "C" int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm *made, MPI_Request *request) {
+    using function = int (*)(MPI_Comm, MPI_Comm *, MPI_Request *);
+    static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "PMPI_Comm_idup"));
+    if (comm == MPI_COMM_WORLD && channel_is_at == nullptr) channel_is_at = made;
+    return real(comm, made, request);
 }
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    REQUIRE(channel != MPI_COMM_NULL);
+    REQUIRE(channel_is_at != nullptr);
+    channel = *channel_is_at;
     unsigned seed = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : std::random_device{}();
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
     if (world_rank == 0) std::printf("seed %u\n", seed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a neighbour describes for direct stores as any bytes, or, if the first byte is odd, with a length that its head
-// asks for: what passes comes out as it went in, and its words lie in what can be mapped. Cells that pass lie in both of
-// their allocations, and those that do not lie outside of one.
+// asks for: what passes comes out as it went in, and its words lie in what can be mapped. Cells that pass lie in both
+// of their allocations, and those that do not lie outside of one.
 #include "host/halo_kernels/direct_description.h"
 
 #include <algorithm>

@@ -129,8 +129,8 @@ struct one_way {
 
     // As long as the grid is made.
     struct other_nodes {
-        other_nodes() { halo::played_node = first_alone; }
-        ~other_nodes() { halo::played_node = by_halves; }
+        other_nodes() { halo::fake_node = first_alone; }
+        ~other_nodes() { halo::fake_node = by_halves; }
         other_nodes(const other_nodes &) = delete;
         other_nodes &operator=(const other_nodes &) = delete;
     };
@@ -343,7 +343,7 @@ void late_carrier() {
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    halo::played_node = by_halves;
+    halo::fake_node = by_halves;
     if (argc > 1 && std::strcmp(argv[1], "stall") == 0) {
         late_carrier();
         late_sender();

@@ -13,7 +13,7 @@ cd "$source"
 sed -n 's/^!//p' .dockerignore | sort >"$work/docker"
 sed -n '/^%files$/,/^%post$/s|^ *\([^ ]*\) /mpix/.*|\1|p' packaging/mpix.def | sort >"$work/apptainer"
 diff "$work/docker" "$work/apptainer"
-grep -qx '[*]' .dockerignore || { echo ".dockerignore does not begin with nothing"; exit 1; }
+grep -qx '[*]' .dockerignore || { echo ".dockerignore has no line '*'"; exit 1; }
 while read -r path; do
     # In a release there is no git.
     if git rev-parse HEAD >/dev/null 2>&1 && [ -z "$(git ls-files "$path")" ]; then

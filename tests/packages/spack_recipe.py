@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """spack_recipe.py <source directory>: the Spack recipe loads, and its options are those of CMakeLists.txt.
 
-Spack itself is played, as 0.23 and as 1.0: there the classes of build systems come from another module."""
+Spack is replaced by stand-ins for 0.23 and 1.0: there the classes of build systems come from another module."""
 import itertools
 import re
 import sys

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sessions: beside MPI_Init a communicator made from one is served; without it, the first partitioned call says what is
-// missing, and the library's own messages work as ever. (Where the library itself begins as by MPI_Init with a session, as Intel
-// MPI does, the call is refused; otherwise it ends the program.)
+// missing, and the library's own messages work as ever. (Where the library itself begins as by MPI_Init with a session,
+// as Intel MPI does, the call is refused; otherwise it ends the program.)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -103,15 +103,15 @@ TEST_CASE("what is put is stored, byte for byte, and nothing beside it") {
 
 TEST_CASE("a message has as much room as it says") {
     eager_outbox out;
-    CHECK(out.has_room(eager_outbox::usual_bytes - sizeof(eager_record)));
-    CHECK_FALSE(out.has_room(eager_outbox::usual_bytes));
-    const std::vector<std::uint8_t> large(3 * eager_outbox::usual_bytes);
-    out.set_usual_bytes(eager_outbox::by_sockets);
-    CHECK(out.has_room(eager_outbox::by_sockets - sizeof(eager_record)));
-    CHECK_FALSE(out.has_room(eager_outbox::by_sockets));
+    CHECK(out.has_room(eager_outbox::message_bytes - sizeof(eager_record)));
+    CHECK_FALSE(out.has_room(eager_outbox::message_bytes));
+    const std::vector<std::uint8_t> large(3 * eager_outbox::message_bytes);
+    out.set_message_bytes(eager_outbox::message_bytes_over_tcp);
+    CHECK(out.has_room(eager_outbox::message_bytes_over_tcp - sizeof(eager_record)));
+    CHECK_FALSE(out.has_room(eager_outbox::message_bytes_over_tcp));
     out.put(0x1000, large.data(), large.size());
-    CHECK(out.has_room(eager_outbox::usual_bytes));
-    out.set_usual_bytes(eager_outbox::usual_bytes);
+    CHECK(out.has_room(eager_outbox::message_bytes));
+    out.set_message_bytes(eager_outbox::message_bytes);
     CHECK_FALSE(out.has_room(0));
     CHECK(joined(out.take(0)).size() == sizeof(eager_head) + sizeof(eager_record) + large.size());
 }
@@ -151,14 +151,14 @@ TEST_CASE("what goes over TCP only is known from UCX's description") {
     const std::string second = "#                 lane[1]: 12:tcp/eth1.0 md[1]  -> md[1]/tcp/sysdev[255] am_bw#1\n";
     const std::string rc =
         "#                 lane[1]:  5:rc_mlx5/mlx5_0:1.0 md[4] -> addr[0].md[4]/ib/sysdev[2] rma_bw#0\n";
-    CHECK(ucx::lanes_are_sockets(head + tcp));
-    CHECK(ucx::lanes_are_sockets(head + tcp + second));
-    CHECK_FALSE(ucx::lanes_are_sockets(head + tcp + rc));
-    CHECK_FALSE(ucx::lanes_are_sockets(head + rc + tcp));
-    CHECK_FALSE(ucx::lanes_are_sockets(head));
-    CHECK_FALSE(ucx::lanes_are_sockets(""));
-    CHECK_FALSE(ucx::lanes_are_sockets("lane["));
-    CHECK_FALSE(ucx::lanes_are_sockets("lane[0]: 1:"));
+    CHECK(ucx::lanes_are_tcp(head + tcp));
+    CHECK(ucx::lanes_are_tcp(head + tcp + second));
+    CHECK_FALSE(ucx::lanes_are_tcp(head + tcp + rc));
+    CHECK_FALSE(ucx::lanes_are_tcp(head + rc + tcp));
+    CHECK_FALSE(ucx::lanes_are_tcp(head));
+    CHECK_FALSE(ucx::lanes_are_tcp(""));
+    CHECK_FALSE(ucx::lanes_are_tcp("lane["));
+    CHECK_FALSE(ucx::lanes_are_tcp("lane[0]: 1:"));
 }
 
 TEST_CASE("messages are applied in their order, whatever order they come in") {

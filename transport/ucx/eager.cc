@@ -15,7 +15,7 @@ constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) & ~std::siz
 
 bool eager_outbox::has_room(std::size_t bytes) const {
     const std::size_t so_far = parts_.before.size() + parts_.body_bytes + message_.size();
-    return so_far + sizeof(eager_record) + padded(bytes) <= usual_bytes_;
+    return so_far + sizeof(eager_record) + padded(bytes) <= message_bytes_;
 }
 
 void eager_outbox::add_head(eager_kind kind, std::uint64_t address, std::size_t bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small puts, and all words, as messages that the receiving process stores itself, in its progress ("eager", as MPI
-// libraries call what they send without asking). Bytes and the words behind them share a message, so that a word waits
-// neither for a fence nor for a flush.
+// Puts of up to MPIX_UCX_EAGER_BYTES (over TCP all), and all words, as messages that the receiving process stores
+// itself, in its progress ("eager", as MPI libraries call what they send without asking). Bytes and the words behind
+// them share a message, so that a word waits neither for a fence nor for a flush.
 //
 // A message: a head, and records of an address and bytes, padded to 8. Messages of one process are applied in the order
 // of their numbers, whatever order they come in: UCX may have several ways to a peer. Nothing is stored outside of what
@@ -53,10 +53,10 @@ struct eager_parts {
 // Of a message, the records so far.
 class eager_outbox {
 public:
-    // A message has about so many bytes: what UCX sends as one piece over any network (1.13, UCX_TCP_TX_SEG_SIZE: 8 KiB);
-    // and what it sends and receives as one over TCP, out of memory that it does not copy (UCX_TCP_RX_SEG_SIZE: 64 KiB).
-    static constexpr std::size_t usual_bytes = 8000, by_sockets = 56 * 1024;
-    void set_usual_bytes(std::size_t bytes) { usual_bytes_ = bytes; }
+    // A message has about so many bytes: what UCX sends as one piece over any network (1.13, UCX_TCP_TX_SEG_SIZE: 8
+    // KiB), and what it sends and receives as one over TCP without a copy of its own (UCX_TCP_RX_SEG_SIZE: 64 KiB).
+    static constexpr std::size_t message_bytes = 8000, message_bytes_over_tcp = 56 * 1024;
+    void set_message_bytes(std::size_t bytes) { message_bytes_ = bytes; }
 
     void put(std::uint64_t address, const void *from, std::size_t bytes) {
         add(eager_kind::bytes, address, from, bytes);
@@ -92,7 +92,7 @@ private:
 
     std::vector<std::uint8_t> message_;  // or, if there is a body, what comes behind it
     eager_parts parts_;
-    std::size_t usual_bytes_ = usual_bytes;
+    std::size_t message_bytes_ = message_bytes;
     bool stores_ = false;  // what is in the message
     std::uint64_t taken_ = 0, storing_ = 0;
 };

@@ -19,9 +19,9 @@ constexpr std::uint64_t most_leaving = 4u << 20;
 // has one already, since that costs less than another message; and so few in any case.
 constexpr std::uint64_t most_copied = 16 * 1024, always_copied = 8 * 1024;
 
-// A word that can wait does so until the second round of progress; or, after an epoch in which something was put to the peer behind
-// such a word, for as long as a reply takes, since the next reply may take it along.
-constexpr unsigned rounds_for_reply = 64;
+// A delayed word goes in the second round of progress. If another word was put to the peer since the last delayed one,
+// it waits up to 64 rounds: that long a reply takes, which can carry it.
+constexpr unsigned usual_delay = 2, delay_for_reply = 64;
 
 constexpr const char *beyond = "a put beyond the end of the peer's region";
 bool within(const region &to, std::uint64_t offset, std::uint64_t bytes) {
@@ -68,7 +68,7 @@ status ucx_network::put(const region &to, std::uint64_t offset, const void *from
     if (!p.lost.ok()) return p.lost;
     const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
     const bool eager = to.device == on_host && bytes <= most_eager(p);
-    if (eager && p.by_sockets && bytes > (p.outbox.has_body() ? most_copied : always_copied))
+    if (eager && p.over_tcp && bytes > (p.outbox.has_body() ? most_copied : always_copied))
         return begin_messages(p, address, from, bytes, out);
     if (!eager || p.leaving > most_leaving)
         return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
@@ -119,32 +119,32 @@ status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
-    p.replied = true;
+    p.word_since_delayed = true;
     send_or_hold(p);
     return p.lost;
 }
 
-status ucx_network::put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) {
+status ucx_network::put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value) {
     if (!within(to, offset, sizeof value)) return failure(beyond);
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     const bool first = p.outbox.empty();
-    const bool replied = std::exchange(p.replied, false);
+    const bool word_since_delayed = std::exchange(p.word_since_delayed, false);
     add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
     if (!first || !p.waiting.empty()) {
         send_or_hold(p);
     } else {
-        wait_rounds(p, replied ? rounds_for_reply : 2);
+        set_delay(p, word_since_delayed ? delay_for_reply : usual_delay);
         needs_progress(p);
     }
     return p.lost;
 }
 
-void ucx_network::wait_rounds(peer_process &p, unsigned rounds) {
-    if ((p.rounds_to_wait != 0) != (rounds != 0))
-        waiting_peers_.fetch_add(rounds != 0 ? 1 : -1u, std::memory_order_relaxed);
-    p.rounds_to_wait = rounds;
+void ucx_network::set_delay(peer_process &p, unsigned rounds) {
+    if ((p.delay_rounds != 0) != (rounds != 0))
+        peers_with_delayed_words_.fetch_add(rounds != 0 ? 1 : -1u, std::memory_order_relaxed);
+    p.delay_rounds = rounds;
 }
 
 void ucx_network::add_word(peer_process &p, std::uint64_t address, std::uint64_t value) {
@@ -245,8 +245,8 @@ struct ucx_network::confirmation final : wait_for_all {
         return p.confirmed >= puts && p.inbox.answered() >= messages;
     }
 };
-// They need nothing of us any more. A flush is a round trip over TCP, and usually all has left long before it begins: so
-// it comes some time later, when more may have been sent that the same flush confirms.
+// They need nothing of us any more. Over TCP a flush is a round trip, and usually all has left long before. So it
+// begins some time later: then one flush serves several epochs.
 struct ucx_network::departure final : wait_for_all {
     static constexpr std::chrono::microseconds patience{200};
     std::uint64_t all = 0;

@@ -3,7 +3,7 @@
 
 namespace mpix::transport::ucx {
 
-bool lanes_are_sockets(std::string_view description) {
+bool lanes_are_tcp(std::string_view description) {
     constexpr std::string_view lane = "lane[", sockets = "tcp/";
     bool any = false;
     for (std::size_t at = description.find(lane); at != description.npos; at = description.find(lane, at + 1)) {

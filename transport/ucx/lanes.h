@@ -11,7 +11,7 @@
 namespace mpix::transport::ucx {
 
 // Whether there is a lane, and all go over TCP.
-bool lanes_are_sockets(std::string_view description);
+bool lanes_are_tcp(std::string_view description);
 
 }  // namespace mpix::transport::ucx
 

@@ -39,12 +39,12 @@ void ucx_network::send_or_hold(peer_process &p) {
 }
 
 void ucx_network::send(peer_process &p) {
-    wait_rounds(p, 0);
+    set_delay(p, 0);
     if (p.outbox.empty() || !p.lost.ok()) return;
     std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
     if (message == nullptr) return needs_progress(p);                             // progress sends it
     eager_parts &parts = message->parts = p.outbox.take(p.calls_us);
-    message->reading = std::move(p.reading_body);
+    message->body_use = std::move(p.body_use);
     message->pieces = {{{parts.before.data(), parts.before.size()},
                         {const_cast<void *>(parts.body), parts.body_bytes},
                         {parts.behind.data(), parts.behind.size()}}};
@@ -72,31 +72,31 @@ void ucx_network::send(peer_process &p) {
     if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
 }
 
-// Finished when UCX has sent all messages whose bodies are in the memory that was put. UCX ends those to a lost peer, too.
+// Finished when no message reads the memory that was put any more. (UCX ends messages to a lost peer, too.)
 struct ucx_network::put_in_place final : transfer {
     ucx_network &owner;
     peer_process &p;  // maps do not move what they hold
-    const body_readers readers = std::make_shared<bool>();
+    const buffer_use use = std::make_shared<bool>();
     put_in_place(ucx_network &o, peer_process &to) : owner(o), p(to) {}
     bool finished(status &bad) override {
         const std::lock_guard lock(owner.mutex_);
         bad = owner.worker_ == nullptr ? owner.broken_ : p.lost;
-        return owner.worker_ == nullptr || readers.use_count() == 1;
+        return owner.worker_ == nullptr || use.use_count() == 1;
     }
 };
 
 status ucx_network::begin_messages(peer_process &p, std::uint64_t address, const void *from, std::uint64_t bytes,
                                    std::unique_ptr<transfer> &out) {
     auto made = std::make_unique<put_in_place>(*this, p);
-    constexpr std::uint64_t most = eager_outbox::by_sockets;
+    constexpr std::uint64_t most = eager_outbox::message_bytes_over_tcp;
     for (std::uint64_t at = 0; at < bytes && p.lost.ok(); at += most) {
         if (p.outbox.has_body()) send(p);
         if (p.outbox.has_body()) throw std::bad_alloc();  // it has not gone; all is put again
         p.outbox.put_in_place(address + at, static_cast<const char *>(from) + at, std::min(most, bytes - at));
-        p.reading_body = made->readers;
+        p.body_use = made->use;
     }
     send_or_hold(p);
-    if (made->readers.use_count() != 1) out = std::move(made);
+    if (made->use.use_count() != 1) out = std::move(made);
     return p.lost;
 }
 

@@ -66,12 +66,12 @@ status ucx_network::connect(peer_process &p) {
         p.endpoint = nullptr;
         return error("ucp_ep_create", s);
     }
-    p.by_sockets = lanes_are_sockets(describe(p.endpoint));
-    if (p.by_sockets) p.outbox.set_usual_bytes(eager_outbox::by_sockets);
+    p.over_tcp = lanes_are_tcp(printed_info(p.endpoint));
+    if (p.over_tcp) p.outbox.set_message_bytes(eager_outbox::message_bytes_over_tcp);
     return {};
 }
 
-std::string ucx_network::describe(ucp_ep_h endpoint) const {
+std::string ucx_network::printed_info(ucp_ep_h endpoint) const {
     char *text = nullptr;
     std::size_t length = 0;
     std::FILE *const stream = open_memstream(&text, &length);
@@ -79,12 +79,11 @@ std::string ucx_network::describe(ucp_ep_h endpoint) const {
     ucp_.ucp_ep_print_info(endpoint, stream);
     std::fclose(stream);
     const std::unique_ptr<char, decltype(&std::free)> freed(text, std::free);
-    if (getenv("DBGM")) fputs(text, stderr);
     return {text, length};
 }
 
 void ucx_network::close(peer_process &p) {
-    wait_rounds(p, 0);
+    set_delay(p, 0);
     if (p.endpoint == nullptr) return;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -106,7 +105,7 @@ status ucx_network::error(const char *what, ucs_status_t s) const {
 const status &ucx_network::lose(peer_process &p, const status &why) {
     p.waiting.clear();
     p.outbox.clear();
-    p.reading_body = nullptr;
+    p.body_use = nullptr;
     if (p.lost.ok()) p.lost = why;
     return p.lost;
 }
@@ -125,7 +124,7 @@ status ucx_network::lost(int peer) {
     return it == peers_.end() ? status{} : it->second.lost;
 }
 
-std::uint64_t ucx_network::most_in_messages(int peer) {
+std::uint64_t ucx_network::eager_limit(int peer) {
     const std::lock_guard lock(mutex_);
     const auto it = peers_.find(peer);
     return it == peers_.end() ? 0 : most_eager(it->second);

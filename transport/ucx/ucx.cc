@@ -109,9 +109,9 @@ void ucx_network::progress_peer(peer_process &p) {
     const bool asked = p.inbox.asks();
     answer(p);
     begin_words(p);
-    if (!asked && p.rounds_to_wait != 0) {
-        wait_rounds(p, p.rounds_to_wait - 1);
-        if (p.rounds_to_wait != 0) return needs_progress(p);
+    if (!asked && p.delay_rounds != 0) {
+        set_delay(p, p.delay_rounds - 1);
+        if (p.delay_rounds != 0) return needs_progress(p);
     }
     send(p);
     if (!p.waiting.empty() || p.inbox.asks()) needs_progress(p);

@@ -3,14 +3,15 @@
 // UCX: puts into registered memory of processes on other nodes, over whatever network it finds. One worker a process,
 // which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
 //
-// Words, and puts of few bytes, go as active messages, which the receiving process stores in order (eager.h). More
-// bytes are put by UCX, into registered memory; words behind them wait in a list until a flush has confirmed them: a
-// round trip more. (ucp_worker_fence would order puts, not messages; and since 1.16 it waits for all puts to have
-// arrived, and so for peers that are not in UCX just now.)
+// Words, and puts of up to MPIX_UCX_EAGER_BYTES (over TCP all puts), go as active messages, which the receiving process
+// stores in order (eager.h). More bytes are put by UCX, into registered memory; words behind them wait in a list until
+// a flush has confirmed them: a round trip more. (ucp_worker_fence would order puts, not messages; and since 1.16 it
+// waits for all puts to have arrived, and so for peers that are not in UCX just now.)
 //
 // The class is in four files: ucx.cc has its beginning, progress and end, and the GPU memory; peers.cc the peers with
-// their endpoints and the keys of their memory; messages.cc what goes as eager messages; flushes.cc puts by UCX,
-// waiting words, and the flushes that confirm them.
+// their endpoints and the keys of their memory; messages.cc what goes as eager messages, also out of the caller's
+// memory; flushes.cc the choice between these and puts by UCX, waiting words, the flushes that confirm them, and
+// delayed words.
 #ifndef MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 #define MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 
@@ -43,8 +44,8 @@ struct waiting_word {
     std::uint64_t address, value;
 };
 
-// A message's share in those that UCX reads a caller's memory for: how many there are is known by its count of users.
-using body_readers = std::shared_ptr<bool>;
+// Held by each message that still reads one caller's buffer; use_count() counts them.
+using buffer_use = std::shared_ptr<bool>;
 
 struct peer_process {
     std::vector<std::uint8_t> address;  // empty: not told yet
@@ -57,13 +58,13 @@ struct peer_process {
     safe_deque<waiting_word> waiting;
     std::uint64_t words = 0;
     eager_outbox outbox;
-    body_readers reading_body;    // of the body in it
-    bool by_sockets = false;      // UCX reaches it over TCP only
-    bool held_back = false;       // it is not empty, and goes when a thread that holds releases
-    unsigned rounds_to_wait = 0;  // of progress, while nobody needs soon what is in it
-    bool replied = false;         // something was put behind the last word that could wait
-    std::uint64_t leaving = 0;    // bytes of messages that UCX has, and has not sent
-    std::uint64_t asked = 0;      // the last question in it
+    buffer_use body_use;              // of the body in it
+    bool over_tcp = false;            // UCX reaches it over TCP only
+    bool held_back = false;           // it is not empty, and goes when a thread that holds releases
+    unsigned delay_rounds = 0;        // of progress, before it goes: it has delayed words only
+    bool word_since_delayed = false;  // another word was put since the last delayed one
+    std::uint64_t leaving = 0;        // bytes of messages that UCX has, and has not sent
+    std::uint64_t asked = 0;          // the last question in it
     eager_inbox inbox;
     bool deaf = false;              // nothing that it says counts any more
     bool in_progress_list = false;  // progress has something to do for it
@@ -78,7 +79,7 @@ struct eager_message {
     peer_process &to;
     eager_parts parts;
     std::array<ucp_dt_iov_t, 3> pieces{};  // with a body
-    body_readers reading;
+    buffer_use body_use;
 };
 
 // A key of a peer's memory, unpacked once for all regions under it.
@@ -104,9 +105,9 @@ public:
     status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                std::unique_ptr<transfer> &out) override;
     status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
-    status put_word_later(const region &to, std::uint64_t offset, std::uint64_t value) override;
-    bool words_wait() const override { return waiting_peers_.load(std::memory_order_relaxed) != 0; }
-    std::uint64_t most_in_messages(int peer) override;
+    status put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    bool has_delayed_words() const override { return peers_with_delayed_words_.load(std::memory_order_relaxed) != 0; }
+    std::uint64_t eager_limit(int peer) override;
     // What one thread holds back another may send: then it goes earlier.
     void hold() override;
     void release() override;
@@ -155,7 +156,7 @@ private:
     status connect(int number, peer_process *&out);
     status connect(peer_process &p);
     void close(peer_process &p);
-    std::string describe(ucp_ep_h endpoint) const;
+    std::string printed_info(ucp_ep_h endpoint) const;
     status error(const char *what, ucs_status_t s) const;
     const status &lose(peer_process &p, const status &why);
     // Also in UCX's callbacks, through which nothing may be thrown.
@@ -165,7 +166,7 @@ private:
     void retire(peer_process &p, ucp_rkey_h key);
     std::uint64_t most_eager(const peer_process &p) const {
         if (options_.eager_bytes.has_value()) return *options_.eager_bytes;
-        return p.by_sockets ? std::numeric_limits<std::uint64_t>::max() : ucx_options::usual_eager_bytes;
+        return p.over_tcp ? std::numeric_limits<std::uint64_t>::max() : ucx_options::usual_eager_bytes;
     }
     peer_process &peer_of(const region &to) {
         return peers_.at(reinterpret_cast<const unpacked_key *>(to.handle)->peer);
@@ -192,8 +193,8 @@ private:
                             ucs_memory_type_t type, std::unique_ptr<transfer> &out);
     // To the outbox, or to the waiting words. `mutex_` is held.
     void add_word(peer_process &p, std::uint64_t address, std::uint64_t value);
-    // Of progress, before what is in the outbox goes. `mutex_` is held.
-    void wait_rounds(peer_process &p, unsigned rounds);
+    // Rounds of progress before what is in the outbox goes; 0: no delay. `mutex_` is held.
+    void set_delay(peer_process &p, unsigned rounds);
     // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p);
     // `mutex_` is held.
@@ -209,8 +210,8 @@ private:
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
     safe_vector<peer_process *> held_back_, to_progress_;  // maps do not move what they hold
-    std::atomic<unsigned> waiting_peers_{0};               // whose words wait for rounds of progress
-    std::uint64_t received_ = 0;                           // messages
+    std::atomic<unsigned> peers_with_delayed_words_{0};
+    std::uint64_t received_ = 0;  // messages
     exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
     status no_gpu_memory_;

@@ -18,8 +18,9 @@ namespace mpix::detail {
 
 #if !defined(__CUDA_ARCH__)
 // Beside busy processes sched_yield returns only after each of them has had its time slice: after milliseconds. A
-// thread that wakes up from a sleep runs sooner. So after a slow yield no thread of the process yields until this time
-// (now_ns); and twice as long after the next, if no yield between them was quick. Relaxed: hints.
+// thread that wakes up from a sleep runs sooner. So after a slow yield no thread of the process yields before
+// yields_again_at (now_ns). That pause begins at 2 ms, doubles with each slow yield up to 200 ms, and is 2 ms again
+// after a quick one. Relaxed: hints.
 inline constexpr std::uint64_t least_without_yields_ns = 2'000'000, most_without_yields_ns = 200'000'000;
 inline std::atomic<std::uint64_t> yields_again_at{0}, without_yields_ns{least_without_yields_ns};
 

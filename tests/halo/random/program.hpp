@@ -64,7 +64,7 @@ inline halo::node_messages to_nodes = halo::node_messages::never;
 // Called for each program, if it is there.
 inline void (*before_program)(unsigned seed) = nullptr;
 // On which node a rank is to be; null: on this machine.
-inline int (*played_node)(int rank) = nullptr;
+inline int (*fake_node)(int rank) = nullptr;
 
 class program {
 public:

@@ -15,7 +15,7 @@ namespace {
 // 0: nodes have different numbers of them.
 int ranks_of_a_node() {
     int ranks = 0;
-    if (played_node == nullptr) {
+    if (fake_node == nullptr) {
         MPI_Comm node = MPI_COMM_NULL;
         MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
         MPI_Comm_size(node, &ranks);
@@ -24,7 +24,7 @@ int ranks_of_a_node() {
     }
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     std::map<int, int> counts;
-    for (int r = 0; r < ranks; ++r) ++counts[played_node(r)];
+    for (int r = 0; r < ranks; ++r) ++counts[fake_node(r)];
     const int first = counts.begin()->second;
     return std::all_of(counts.begin(), counts.end(), [&](const auto &n) { return n.second == first; }) ? first : 0;
 }

@@ -160,7 +160,7 @@ class Exchange(ExchangeWithInterior):
             op = value_of(getattr(mpi(), REDUCTIONS[reduce]), "Op", "reduce")
             _c.reverse_create(communicates, len(self.fields), made, op, byref(handle))
         super().__init__(handle, _c.exchange_free, (grid, self.fields, made))
-        self._swapped = set()  # fields that have been, since the exchange that was begun last
+        self._swapped = set()  # fields swapped an odd number of times since the last start() or begin()
 
     def start(self):
         """Begin an exchange of all fields, and send. Until finish(), do not write the arrays in use, nor read their

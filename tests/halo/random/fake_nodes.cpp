@@ -16,7 +16,7 @@ int node_of(int rank) {
 
 const bool plays = [] {
     random_halo::before_program = [](unsigned seed) { played = seed; };
-    mpix::halo::played_node = random_halo::played_node = node_of;
+    mpix::halo::fake_node = random_halo::fake_node = node_of;
     return true;
 }();
 
