@@ -63,7 +63,7 @@ void ucx_network::send(peer_process &p) {
         instance().ucp_.ucp_request_free(handle);
     };
     const void *const from = with_body ? static_cast<const void *>(message->pieces.data()) : parts.before.data();
-    const std::size_t count = with_body ? message->pieces.size() : parts.before.size();
+    const std::size_t count = with_body ? (parts.behind.empty() ? 2 : 3) : parts.before.size();
     const ucs_status_ptr_t status = ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, from, count, &param);
     if (UCS_PTR_IS_PTR(status)) {
         p.leaving += message->copied();
