@@ -258,18 +258,20 @@ MPIX_BOUNDARY("MPIX_Halo_boundary", of_comm(errors_of(exchange)))
 
 MPIX_SYMBOL int MPIX_Halo_ghost_pieces(int field, int i, MPIX_Halo_exchange exchange, int size,
                                        MPIX_Halo_ghost_piece pieces[], int *count) try {
-    return answer("MPIX_Halo_ghost_pieces", errors_of(exchange), [&] {
-        const std::vector<ghost_piece> &found = of(exchange).ghost_pieces(field, i);
-        demand_argument(count, "count");
-        if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
-        if (size > 0) demand_argument(pieces, "pieces");
-        *count = static_cast<int>(found.size());
-        for (int n = 0; n < std::min(size, *count); ++n) {
-            const ghost_piece &p = found[static_cast<std::size_t>(n)];
-            pieces[n] = {to_c(p.cells), p.direction, p.first, {}, p.component_stride};
-            std::copy_n(p.stride.along, 3, pieces[n].stride);
-        }
-    });
+    return answer("MPIX_Halo_ghost_pieces", errors_of(exchange),
+                  [&] {
+                      const std::vector<ghost_piece> &found = of(exchange).ghost_pieces(field, i);
+                      demand_argument(count, "count");
+                      if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
+                      if (size > 0) demand_argument(pieces, "pieces");
+                      *count = static_cast<int>(found.size());
+                      for (int n = 0; n < std::min(size, *count); ++n) {
+                          const ghost_piece &p = found[static_cast<std::size_t>(n)];
+                          pieces[n] = {to_c(p.cells), p.direction, p.first, {}, p.component_stride};
+                          std::copy_n(p.stride.along, 3, pieces[n].stride);
+                      }
+                  },
+                  {{"options.ghosts = ghost_storage::in_messages", "MPIX_HALO_IN_MESSAGES"}});
 }
 MPIX_BOUNDARY("MPIX_Halo_ghost_pieces", of_comm(errors_of(exchange)))
 
