@@ -81,6 +81,9 @@ bool advance_some() {
     };
     // Empty between calls; thread_local since making it takes longer than a look at a request.
     thread_local std::array<turn, handful> turns;
+    thread_local bool in_use = false;
+    if (in_use) return true;  // a request's advance has called a function that has called us
+    in_use = true;
     std::size_t taken = 0;
     bool last = false;
     {
@@ -103,6 +106,7 @@ bool advance_some() {
         }
     }
     for (std::size_t i = 0; i < taken; ++i) turns[i].r = nullptr;  // which may be the last owner
+    in_use = false;
     return last;
 }
 

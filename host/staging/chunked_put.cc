@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace mpix {
@@ -112,8 +113,12 @@ bool chunked_put::advance(piece &p) {
     if (p.reading != nullptr) {
         if (!p.reading->finished(bad)) return false;
         p.reading = nullptr;
+        p.read = true;
         if (!bad.ok()) fail(bad);
+    }
+    if (p.read) {
         if (failure_.ok()) put(p.chunk, p.bounce.host, p.putting);
+        p.read = false;
     }
     if (p.putting != nullptr) {
         if (!p.putting->finished(bad)) return false;
@@ -126,14 +131,21 @@ bool chunked_put::advance(piece &p) {
 
 bool chunked_put::finished(status &bad) {
     start();
-    std::erase_if(under_way_, [this](piece &p) { return advance(p); });
+    std::erase_if(under_way_, [this](piece &p) noexcept {
+        try {
+            return advance(p);
+        } catch (const std::bad_alloc &) {  // it is asked again
+            return false;
+        }
+    });
     if (!under_way_.empty() || (next_ < end_ && failure_.ok())) return false;
     bad = failure_;
     return true;
 }
 
 bool chunked_put::in_order() const {
-    return through_ == nullptr && to_.reads_gpu == nullptr && next_ == end_ && failure_.ok();
+    return through_ == nullptr && to_.reads_gpu == nullptr && to_.landing.device == transport::on_host &&
+           next_ == end_ && failure_.ok();
 }
 
 }  // namespace mpix

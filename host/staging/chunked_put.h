@@ -47,6 +47,7 @@ private:
         std::uint64_t chunk = 0;
         locked_memory bounce;
         std::unique_ptr<transport::transfer> reading, putting;
+        bool read = false;  // and not put yet
     };
 
     void put(std::uint64_t chunk, const char *from, std::unique_ptr<transport::transfer> &out);

@@ -84,7 +84,8 @@ void receive_request::on_start() {
     cursor_ = 0;
     unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
-    const bool ahead = route_ != nullptr && epoch_ > 1 && route_->slots > 1;
+    const bool ahead = route_ != nullptr && route_->link.wire != nullptr && epoch_ > 1 && route_->slots > 1 &&
+                       !progress_is_callers();  // else nobody may call progress
     if (gives_clear_to_send()) tell_clear_to_send(ahead ? needed::in_the_next : needed::in_this_epoch);
     if (needs_engine()) progress_attend(shared_from_this());
 }

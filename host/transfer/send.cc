@@ -97,16 +97,19 @@ int send_request::ready(int partition) {
                      : alone_         ? ready_here<true>(partition, receiver_copies_.load(std::memory_order_relaxed))
                                       : ready_here<false>(partition, receiver_copies_.load(std::memory_order_relaxed) &&
                                                                  started_by_ == detail::this_thread_number());
-    if (detail::load_relaxed(&home->defer_epoch) == epoch && !finish_now(epoch)) attend();
+    if (detail::load_relaxed(&home->defer_epoch) == epoch) {
+        if (goes_now(epoch)) try_advance();
+        attend();
+    }
     return code;
 }
 
-// After the last partition of an epoch: moves what was left to the network, without waiting for the progress thread.
-// True if nothing is left. The second call finds that the buffer has been read.
-bool send_request::finish_now(std::uint64_t epoch) {
-    return network() != nullptr && !exported_to_host &&
-           detail::load_acquire(&words->all_ready) >= epoch &&  // pairs: D2
-           !(try_advance() && try_advance());
+// After the last partition of an epoch: whether what was left to the network goes without waiting for the progress thread. Not
+// if it takes long, since Pready should not.
+bool send_request::goes_now(std::uint64_t epoch) const {
+    constexpr std::uint64_t most_bytes = 64 * 1024;
+    return network() != nullptr && !exported_to_host && place.owner == nullptr && gapless &&
+           total_bytes() <= most_bytes && detail::load_acquire(&words->all_ready) >= epoch;  // pairs: D2
 }
 
 // Kernels own the states and counters on the GPU; the engine updates them.

@@ -67,7 +67,7 @@ private:
     template <bool Alone>
     int ready_here(int partition, bool left_to_receiver);
     [[gnu::cold]] int ready_with_kernels(int partition);
-    bool finish_now(std::uint64_t epoch);
+    bool goes_now(std::uint64_t epoch) const;
     [[gnu::cold]] void attend();
 
     struct move {

@@ -32,8 +32,10 @@ void send_request::conclude() {
         if (posted_->queue->completed() < posted) return;
         if (const status broken = posted_->queue->failed(posted); !broken.ok()) fail(broken);
     }
-    if (route_ == nullptr && refusal_ == refused_not) fail(memory_taken_back);
-    if (told_end_ != epoch_) tell_end();
+    if (told_end_ != epoch_) {
+        if (route_ == nullptr && refusal_ == refused_not) fail(memory_taken_back);
+        tell_end();
+    }
     if (!moving_.empty()) return;
     concluded_ = epoch_;
     detail::store_release(&words->concluded, epoch_);  // for kernels that wait for the epoch's end; pairs: K3

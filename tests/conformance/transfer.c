@@ -176,6 +176,13 @@ static void around_eager_size(void) {
     }
 }
 
+// Around the sizes at which a network copies bytes into a message, sends them from where they are, or in several messages.
+static void around_network_sizes(void) {
+    static const int sizes[] = {8191, 8193, 16384, 16385, 53248, 53249, 57345, 110001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
+        exchange_types(MPI_BYTE, 3, sizes[i], MPI_BYTE, 3, sizes[i], 4, -1);
+}
+
 static void random_shapes(void) {
     for (int i = 0; i < 120; ++i) {
         const int p = 1 + shared_below(40), q = 1 + shared_below(40), factor = 1 + shared_below(4);
@@ -238,6 +245,7 @@ int main(int argc, char **argv) {
         {"rule 3: count 0, with a null buffer", 1, count_zero},
         {"large messages", 1, large},
         {"messages around the eager size", 1, around_eager_size},
+        {"messages around the sizes of a network's own", 1, around_network_sizes},
         {"random shapes", 1, random_shapes},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);

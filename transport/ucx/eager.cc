@@ -18,27 +18,24 @@ bool eager_outbox::has_room(std::size_t bytes) const {
     return so_far + sizeof(eager_record) + padded(bytes) <= message_bytes_;
 }
 
-void eager_outbox::add_head(eager_kind kind, std::uint64_t address, std::size_t bytes) {
-    if (empty()) {
-        message_.reserve(2048);
-        message_.resize(sizeof(eager_head));
-    }
-    const eager_record head{address, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(kind)};
-    const std::size_t at = message_.size();
-    message_.resize(at + sizeof head);
+// If memory runs out, nothing has changed.
+std::size_t eager_outbox::add_record(const eager_record &head, std::size_t room) {
+    if (empty()) message_.reserve(2048);
+    const std::size_t at = empty() ? sizeof(eager_head) : message_.size();
+    message_.resize(at + sizeof head + room);
     std::memcpy(message_.data() + at, &head, sizeof head);
+    return at + sizeof head;
 }
 
 void eager_outbox::add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes) {
-    add_head(kind, address, bytes);
-    const std::size_t at = message_.size();
-    message_.resize(at + padded(bytes));
+    const eager_record head{address, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(kind)};
+    const std::size_t at = add_record(head, padded(bytes));
     if (bytes != 0) std::memcpy(message_.data() + at, from, bytes);
 }
 
 void eager_outbox::put_in_place(std::uint64_t address, const void *from, std::size_t bytes) {
     std::vector<std::uint8_t> behind(padded(bytes) - bytes);
-    add_head(eager_kind::bytes, address, bytes);
+    add_record({address, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(eager_kind::bytes)}, 0);
     parts_ = {std::exchange(message_, std::move(behind)), from, bytes, {}};
     stores_ = true;
 }

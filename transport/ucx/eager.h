@@ -56,6 +56,8 @@ public:
     // A message has about so many bytes: what UCX sends as one piece over any network (1.13, UCX_TCP_TX_SEG_SIZE: 8
     // KiB), and what it sends and receives as one over TCP without a copy of its own (UCX_TCP_RX_SEG_SIZE: 64 KiB).
     static constexpr std::size_t message_bytes = 8000, message_bytes_over_tcp = 56 * 1024;
+    // Of these a body has at most so many: the rest is for the words before and behind it.
+    static constexpr std::size_t body_bytes_over_tcp = 52 * 1024;
     void set_message_bytes(std::size_t bytes) { message_bytes_ = bytes; }
 
     void put(std::uint64_t address, const void *from, std::size_t bytes) {
@@ -88,7 +90,8 @@ public:
 private:
     void add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes);
 
-    void add_head(eager_kind kind, std::uint64_t address, std::size_t bytes);
+    // A record's head, and room for so many bytes behind it, whose place it returns.
+    std::size_t add_record(const eager_record &head, std::size_t room);
 
     std::vector<std::uint8_t> message_;  // or, if there is a body, what comes behind it
     eager_parts parts_;

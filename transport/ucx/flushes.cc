@@ -19,9 +19,10 @@ constexpr std::uint64_t most_leaving = 4u << 20;
 // has one already, since that costs less than another message; and so few in any case.
 constexpr std::uint64_t most_copied = 16 * 1024, always_copied = 8 * 1024;
 
-// A delayed word goes in the second round of progress. If another word was put to the peer since the last delayed one,
-// it waits up to 64 rounds: that long a reply takes, which can carry it.
-constexpr unsigned usual_delay = 2, delay_for_reply = 64;
+// A word is delayed if another word was put to the peer since the last one that could be: then there are messages both ways,
+// and the next of ours can take it along. It waits no longer than a reply takes: so many rounds of progress, or so long.
+constexpr unsigned most_rounds = 64;
+constexpr std::chrono::microseconds longest_delay{50};
 
 constexpr const char *beyond = "a put beyond the end of the peer's region";
 bool within(const region &to, std::uint64_t offset, std::uint64_t bytes) {
@@ -63,13 +64,13 @@ status ucx_network::put(const region &to, std::uint64_t offset, const void *from
     out = nullptr;
     if (!within(to, offset, bytes)) return failure(beyond);
     if (bytes == 0) return {};
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
     const bool eager = to.device == on_host && bytes <= most_eager(p);
     if (eager && p.over_tcp && bytes > (p.outbox.has_body() ? most_copied : always_copied))
-        return begin_messages(p, address, from, bytes, out);
+        return begin_messages(lock, p, address, from, bytes, out);
     if (!eager || p.leaving > most_leaving)
         return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     if (!p.outbox.has_room(bytes)) send(p);
@@ -132,10 +133,11 @@ status ucx_network::put_word_delayed(const region &to, std::uint64_t offset, std
     const bool first = p.outbox.empty();
     const bool word_since_delayed = std::exchange(p.word_since_delayed, false);
     add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
-    if (!first || !p.waiting.empty()) {
+    if (!first || !p.waiting.empty() || !word_since_delayed) {
         send_or_hold(p);
     } else {
-        set_delay(p, word_since_delayed ? delay_for_reply : usual_delay);
+        set_delay(p, most_rounds);
+        p.delayed_until = std::chrono::steady_clock::now() + longest_delay;
         needs_progress(p);
     }
     return p.lost;
@@ -217,8 +219,8 @@ struct ucx_network::wait_for_all : transfer {
         owner.begin_words(p);
         if (!begun && p.lost.ok() && p.words - p.waiting.size() >= words) {
             owner.send(p);
-            begin();
-            begun = true;
+            begun = p.outbox.empty();  // else there was no memory to send it
+            if (begun) begin();
         }
         const bool all = begun && p.lost.ok() && look();
         bad = p.lost;

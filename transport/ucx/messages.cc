@@ -85,15 +85,25 @@ struct ucx_network::put_in_place final : transfer {
     }
 };
 
-status ucx_network::begin_messages(peer_process &p, std::uint64_t address, const void *from, std::uint64_t bytes,
-                                   std::unique_ptr<transfer> &out) {
+status ucx_network::begin_messages(std::unique_lock<std::mutex> &lock, peer_process &p, std::uint64_t address,
+                                   const void *from, std::uint64_t bytes, std::unique_ptr<transfer> &out) {
+    constexpr std::uint64_t most = eager_outbox::body_bytes_over_tcp, messages_in_a_row = 16;
     auto made = std::make_unique<put_in_place>(*this, p);
-    constexpr std::uint64_t most = eager_outbox::message_bytes_over_tcp;
-    for (std::uint64_t at = 0; at < bytes && p.lost.ok(); at += most) {
-        if (p.outbox.has_body()) send(p);
-        if (p.outbox.has_body()) throw std::bad_alloc();  // it has not gone; all is put again
-        p.outbox.put_in_place(address + at, static_cast<const char *>(from) + at, std::min(most, bytes - at));
-        p.body_use = made->use;
+    try {
+        for (std::uint64_t at = 0, n = 0; at < bytes && p.lost.ok(); at += n) {
+            n = std::min(most, bytes - at);
+            if (at != 0 && at / most % messages_in_a_row == 0) {  // others may put in between: numbers keep the order
+                lock.unlock();
+                lock.lock();
+            }
+            if (p.outbox.has_body() || !p.outbox.has_room(n)) send(p);
+            if (p.outbox.has_body()) throw std::bad_alloc();  // it has not gone
+            p.outbox.put_in_place(address + at, static_cast<const char *>(from) + at, n);
+            p.body_use = made->use;
+        }
+    } catch (const std::bad_alloc &) {
+        if (made->use.use_count() == 1) throw;  // nothing has begun, and all can be put again
+        lose(p, no_memory());
     }
     send_or_hold(p);
     if (made->use.use_count() != 1) out = std::move(made);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The beginning, progress and end of UCX, and what it does with GPU memory.
+#include <chrono>
 #include <cstdlib>
 #include <new>
 
@@ -109,9 +110,9 @@ void ucx_network::progress_peer(peer_process &p) {
     const bool asked = p.inbox.asks();
     answer(p);
     begin_words(p);
-    if (!asked && p.delay_rounds != 0) {
+    if (!asked && p.delay_rounds > 1 && std::chrono::steady_clock::now() < p.delayed_until) {
         set_delay(p, p.delay_rounds - 1);
-        if (p.delay_rounds != 0) return needs_progress(p);
+        return needs_progress(p);
     }
     send(p);
     if (!p.waiting.empty() || p.inbox.asks()) needs_progress(p);

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -58,10 +59,11 @@ struct peer_process {
     safe_deque<waiting_word> waiting;
     std::uint64_t words = 0;
     eager_outbox outbox;
-    buffer_use body_use;              // of the body in it
-    bool over_tcp = false;            // UCX reaches it over TCP only
-    bool held_back = false;           // it is not empty, and goes when a thread that holds releases
-    unsigned delay_rounds = 0;        // of progress, before it goes: it has delayed words only
+    buffer_use body_use;        // of the body in it
+    bool over_tcp = false;      // UCX reaches it over TCP only
+    bool held_back = false;     // it is not empty, and goes when a thread that holds releases
+    unsigned delay_rounds = 0;  // of progress, before it goes: it has delayed words only
+    std::chrono::steady_clock::time_point delayed_until{};
     bool word_since_delayed = false;  // another word was put since the last delayed one
     std::uint64_t leaving = 0;        // bytes of messages that UCX has, and has not sent
     std::uint64_t asked = 0;          // the last question in it
@@ -173,9 +175,9 @@ private:
     }
 
     // messages.cc
-    // Bytes that stay where they are until UCX has sent them.
-    status begin_messages(peer_process &p, std::uint64_t address, const void *from, std::uint64_t bytes,
-                          std::unique_ptr<transfer> &out);
+    // Bytes that stay where they are until UCX has sent them. Gives `lock`, of mutex_, up now and then.
+    status begin_messages(std::unique_lock<std::mutex> &lock, peer_process &p, std::uint64_t address, const void *from,
+                          std::uint64_t bytes, std::unique_ptr<transfer> &out);
     void send_or_hold(peer_process &p);
     // What is in the outbox. `mutex_` is held.
     void send(peer_process &p);
