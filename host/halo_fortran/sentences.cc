@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "host/halo_c/handles.h"
@@ -44,7 +47,8 @@ private:
         std::size_t end = at_ + (look() == '-' ? 1 : 0);
         if (end >= from_.size() || !is_digit(from_[end])) return false;
         while (end < from_.size() && is_digit(from_[end])) ++end;
-        value = std::stoll(std::string(from_.substr(at_, end - at_)));
+        const auto [last, error] = std::from_chars(from_.data() + at_, from_.data() + end, value);
+        if (error != std::errc{} || value == std::numeric_limits<long long>::max()) return false;  // of no position
         at_ = end;
         return true;
     }
@@ -81,8 +85,9 @@ private:
 
     // A word, or a path such as fields[0].layout.below[1].
     void name() {
-        if (at_ > 0 && std::string_view("/.-'").find(from_[at_ - 1]) != std::string_view::npos) {
-            while (!done() && look() != ' ') copy();  // within a file's name
+        const bool within = at_ > 0 && std::string_view("/.-'").find(from_[at_ - 1]) != std::string_view::npos;
+        if (within || to_.ends_with("path is ")) {  // a file's name
+            while (!done() && look() != ' ') copy();
             return;
         }
         std::string path;

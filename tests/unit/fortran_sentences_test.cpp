@@ -21,6 +21,13 @@ TEST_CASE("positions are counted from 1, and components follow a percent sign") 
           "the fields(1)%radius in direction +x is 1 here, and 2 on rank 0");
 }
 
+TEST_CASE("names of files stay as they are, and so do numbers that are no position") {
+    for (const char *sentence :
+         {"path is out[3].vtk; it ends in .pvti", "path is out[99999999999999999999].vtk; it ends in .pvti",
+          "fields[99999999999999999999] is none"})
+        CHECK(in_fortran(sentence) == sentence);
+}
+
 TEST_CASE("members of structures that Fortran does not have are arguments") {
     CHECK(in_fortran("options.periodic[2]: the domain has 2 axes") == "periodic(3): the domain has 2 axes");
     CHECK(in_fortran("options.links.within_node[3] is -1") == "within_node(4) is -1");
