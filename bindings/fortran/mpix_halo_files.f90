@@ -57,12 +57,18 @@ module mpix_halo_files
       type(MPIX_Halo_step_report), intent(inout) :: report
       integer(c_int), optional, intent(out) :: ierror
     end subroutine
-    subroutine gather(grid, from, global, root, ierror) bind(C, name="mpix_halo_gather_")
-      import :: c_int, c_ptr, MPIX_Halo_field, MPIX_Halo_grid
+    subroutine get_element_bytes(array, bytes) bind(C, name="mpix_halo_element_bytes_")
+      import :: c_int64_t
+      type(*), dimension(..), intent(in) :: array
+      integer(c_int64_t), intent(out) :: bytes
+    end subroutine
+    subroutine gather(grid, from, global, axes, shape, element_bytes, root, ierror) bind(C, name="mpix_halo_gather_")
+      import :: c_int, c_int64_t, c_ptr, MPIX_Halo_field, MPIX_Halo_grid
       type(MPIX_Halo_grid), intent(in) :: grid
       type(MPIX_Halo_field), intent(in) :: from
       type(c_ptr), intent(in) :: global
-      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: axes, shape(*), root
+      integer(c_int64_t), intent(in) :: element_bytes
       integer(c_int), optional, intent(out) :: ierror
     end subroutine
     subroutine write_checkpoint(grid, path, length, count, names, fields, step, ierror) &
@@ -124,7 +130,11 @@ contains
     type(*), dimension(..), target, asynchronous :: global
     integer, intent(in) :: root
     integer, optional, intent(out) :: ierror
-    call gather(grid, from, mpix_halo_address(global), root, ierror)
+    integer(c_int) :: lengths(15)
+    integer(c_int64_t) :: element_bytes
+    lengths(1:rank(global)) = int(shape(global), c_int)
+    call get_element_bytes(global, element_bytes)
+    call gather(grid, from, mpix_halo_address(global), rank(global), lengths, element_bytes, root, ierror)
   end subroutine
 
   subroutine write_with_int64(grid, path, fields, step, ierror)

@@ -30,14 +30,16 @@ void in_messages(std::vector<std::byte> &bytes, Each each) {
 }
 
 // `d`: of the field's points.
-status make_views(const grid_state &g, const domain &d, const field &from, void *global, int root, host_field &memory,
-                  field_view &mine, field_view &whole) {
+status make_views(const grid_state &g, const domain &d, const field &from, void *global, int root,
+                  const check_of_array &check, host_field &memory, field_view &mine, field_view &whole) {
     if (root < 0 || root >= g.ranks)
         return failure(MPI_ERR_ROOT, format("root is {}; there are {} ranks", root, g.ranks));
     if (status s = memory.make(g, from, mine); !s.ok())
         return s.in_context(class_of(s) == MPI_ERR_COUNT ? "from: " : "from.");
     if (g.rank != root) return {};
     if (global == nullptr) return failure(MPI_ERR_BUFFER, "global is null");
+    if (check)
+        if (status s = check(d, mine); !s.ok()) return s;
     field all(global, from.value_bytes, radius{},
               {.components = from.layout.components, .interleaved = from.layout.interleaved});
     const box everywhere{{}, d.extent};
@@ -47,12 +49,13 @@ status make_views(const grid_state &g, const domain &d, const field &from, void 
 
 }  // namespace
 
-void gather_checked(const grid &g, const field &from, void *global, int root, const status &given) {
+void gather_checked(const grid &g, const field &from, void *global, int root, const status &given,
+                    const check_of_array &check) {
     const grid_state &state = *grid_internals::state_of(g, gather_call);
     const domain d = points_of(state.domain, from.layout.staggered);
     field_view mine, whole;
     host_field memory;
-    const status bad = given.ok() ? make_views(state, d, from, global, root, memory, mine, whole) : given;
+    const status bad = given.ok() ? make_views(state, d, from, global, root, check, memory, mine, whole) : given;
     check_collectively(state.comm, gather_call, bad,
                        {as_argument(collective_call::gather),
                         {"root", {root}},

@@ -12,7 +12,6 @@
 #include <mpix/halo.hpp>
 
 #include "host/format.h"
-#include "host/halo/gather.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo_c/handles.h"
 #include "host/halo_c/types.h"
@@ -68,6 +67,19 @@ status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &mad
     }
     return {};
 }
+
+int gather_with(const check_of_array &check, MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global,
+                int root) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_gather", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_gather", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        field converted(nullptr, 1, radius{});
+        status bad = from == nullptr ? failure(MPI_ERR_ARG, "from is null") : convert(*from, converted);
+        if (from != nullptr) bad = bad.in_context("from.");
+        gather_checked(g, converted, global, root, bad, check);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_gather", of_comm(errors_of(grid)))
 
 void give_text(const std::string &all, char *text, int size) {
     demand_argument(text, "text");
@@ -137,17 +149,9 @@ MPIX_SYMBOL int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, int i, const MPIX_Hal
 }
 MPIX_BOUNDARY("MPIX_Halo_field_bytes", of_comm(errors_of(grid)))
 
-MPIX_SYMBOL int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root) try {
-    MPIX_CHECK_THREAD("MPIX_Halo_gather", of_comm(errors_of(grid)));
-    return answer("MPIX_Halo_gather", errors_of(grid), [&] {
-        const halo::grid &g = demand_handle(grid, "grid").grid;
-        field converted(nullptr, 1, radius{});
-        status bad = from == nullptr ? failure(MPI_ERR_ARG, "from is null") : convert(*from, converted);
-        if (from != nullptr) bad = bad.in_context("from.");
-        gather_checked(g, converted, global, root, bad);
-    });
+MPIX_SYMBOL int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root) {
+    return gather_with(nullptr, grid, from, global, root);
 }
-MPIX_BOUNDARY("MPIX_Halo_gather", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
                                           MPIX_Halo_exchange *exchange) try {

@@ -10,6 +10,7 @@
 #include <mpix/halo.h>
 #include <mpix/halo.hpp>
 
+#include "host/halo/gather.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
@@ -17,6 +18,9 @@ namespace mpix::halo {
 // A failure begins with the member that is wrong.
 status convert(const MPIX_Halo_field &f, field &made);
 status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made);
+
+// MPIX_Halo_gather, with a check of the root's array.
+int gather_with(const check_of_array &check, MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root);
 
 // A report for the caller's `size` bytes, a zero at the end included. Throws an error that names the argument.
 void give_text(const std::string &all, char *text, int size);

@@ -124,11 +124,3 @@ MPIX_HALO_FORTRAN(field_bytes, (const MPIX_Halo_grid *grid, const fint *i, const
         return MPIX_Halo_field_bytes(*grid, *i - 1, &in_c, bytes);
     });
 }
-
-MPIX_HALO_FORTRAN(gather, (const MPIX_Halo_grid *grid, const fortran_field *from, void **global, const fint *root,
-                           fint *ierror)) {
-    call("MPIX_Halo_gather", ierror, [&] {
-        const MPIX_Halo_field in_c = to_c(*from);
-        return MPIX_Halo_gather(*grid, &in_c, *global, *root);
-    });
-}

@@ -5,14 +5,12 @@
 program halo_errors
   use mpi_f08
   use, intrinsic :: iso_c_binding, only: c_associated, c_null_ptr, c_ptr
-  use, intrinsic :: iso_fortran_env, only: error_unit, int64
+  use, intrinsic :: iso_fortran_env, only: int64
   use checks
+  use halo_expected_errors
+  use halo_gather_errors
   use mpix_halo
   implicit none
-  integer, parameter :: nx = 9, ny = 7
-  integer :: code, ranks
-  character(len=120) :: words
-  type(MPIX_Halo_grid) :: plane
 
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, own_rank)
@@ -23,6 +21,7 @@ program halo_errors
   call wrong_questions
   call wrong_arrays
   call wrong_exchanges
+  call wrong_gathers
   call wrong_calls
   call wrong_files
   call MPIX_Halo_grid_free(plane)
@@ -30,18 +29,6 @@ program halo_errors
   if (own_rank == 0) print '(a)', 'passed'
 
 contains
-
-  subroutine expect(wanted, words)
-    integer, intent(in) :: wanted
-    character(len=*), intent(in) :: words
-    character(len=MPI_MAX_ERROR_STRING) :: text
-    integer :: class, length
-    call MPI_Error_class(code, class)
-    call MPI_Error_string(code, text, length)
-    if (class /= wanted .or. index(text, words) == 0) write (error_unit, '(a,i0,2a)') 'class ', class, ': ', trim(text)
-    call check(class == wanted .and. index(text, words) > 0, 'the error says: ' // words)
-    call check(index(text, '[') == 0 .and. index(text, 'options') == 0, 'it has the names of Fortran')
-  end subroutine
 
   subroutine wrong_grids
     type(MPIX_Halo_grid) :: grid
@@ -216,15 +203,6 @@ contains
     call expect(MPI_ERR_ROOT, 'root is ')
     call MPIX_Halo_gather(plane, good, u(::2, :), 0, code)
     call expect(MPI_ERR_BUFFER, 'rank 0: global is not allocated, or has gaps')
-  end subroutine
-
-  subroutine expect_refused(fields, wanted, words)
-    type(MPIX_Halo_field), intent(in) :: fields(:)
-    integer, intent(in) :: wanted
-    character(len=*), intent(in) :: words
-    type(MPIX_Halo_exchange) :: exchange
-    call MPIX_Halo_exchange_create(plane, fields, exchange, code)
-    call expect(wanted, words)
   end subroutine
 
   ! A field without ghost cells, in memory of its own.
