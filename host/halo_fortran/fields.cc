@@ -55,6 +55,8 @@ status lay_out(const array &a, std::int64_t value_bytes, MPIX_Halo_layout &layou
 // What the shape of `data` says of the field, and whether `other` is alike.
 status describe(const array &data, const array &other, MPI_Datatype type, fortran_field &field) {
     int value_bytes = 0;
+    if (field.layout.components < 1)
+        return failure(MPI_ERR_ARG, format("components is {}; it is at least 1", field.layout.components));
     if (!data.known()) return {};
     if (PMPI_Type_size(type, &value_bytes) != MPI_SUCCESS) return failure(MPI_ERR_TYPE, "datatype is not a datatype");
     if (status s = lay_out(data, value_bytes, field.layout); !s.ok()) return s;
@@ -62,6 +64,15 @@ status describe(const array &data, const array &other, MPI_Datatype type, fortra
     if (other.known() && !std::equal(data.shape, data.shape + data.axes, other.shape, other.shape + other.axes))
         return failure(MPI_ERR_ARG, "other has another shape than data");
     return {};
+}
+
+// `fault`: as the module has it.
+status check_memory(fint fault, const char *name) {
+    constexpr const char *sentences[] = {
+        "is an array section with gaps; pass its first element, and say by field%layout where the others are",
+        "is not allocated", "has no elements"};
+    if (fault == 0) return {};
+    return failure(MPI_ERR_BUFFER, format("{} {}", name, sentences[fault - 1]));
 }
 
 }  // namespace
@@ -90,30 +101,30 @@ std::vector<MPIX_Halo_field> to_c(fint count, const fortran_field fields[]) {
 using namespace mpix;
 using namespace mpix::halo;
 
-// Of `data` and `other`: the address, the number of axes (-1: see above), and the shape. `gaps`: 1 if data is an array
-// section with gaps, 2 if other is one.
+// Of `data` and `other`: the address, the number of axes (-1: see above), the shape, and what is wrong with the memory.
+// A field that this refuses has no memory, so that nothing else takes it.
 MPIX_HALO_FORTRAN(field_init, (void **data, const fint *axes, const fint shape[], void **other, const fint *other_axes,
-                               const fint other_shape[], const fint *gaps, const fint *datatype, const fint radius[],
+                               const fint other_shape[], const fint faults[], const fint *datatype, const fint radius[],
                                const fint *interleaved, const fint *components, const fint below[], const fint above[],
                                const fint staggered[], fortran_field *field, fint *ierror)) {
     call("MPIX_Halo_field_init", ierror, [&]() -> int {
-        const MPI_Datatype type = fortran::type_of(datatype);
         *field = {};
-        field->data = *data;
         field->type = *datatype;
         std::copy_n(radius, MPIX_HALO_DIRECTIONS, field->radius);
-        field->other = *other;
         field->layout.interleaved = *interleaved;
         field->layout.components = *components;
         std::copy_n(below, 3, field->layout.below);
         std::copy_n(above, 3, field->layout.above);
         std::copy_n(staggered, 3, field->layout.staggered);
-        status bad = describe({*axes, shape}, {*other_axes, other_shape}, type, *field);
-        if (*gaps != 0)
-            bad = failure(MPI_ERR_BUFFER, format("{} is an array section with gaps; pass its first element, and say by "
-                                                 "field%layout where the others are",
-                                                 *gaps == 1 ? "data" : "other"));
-        return bad.ok() ? MPI_SUCCESS : raise(MPI_COMM_NULL, "MPIX_Halo_field_init", bad);
+        status bad = check_memory(faults[0], "data");
+        if (bad.ok()) bad = check_memory(faults[1], "other");
+        fortran_field made = *field;
+        made.data = *data;
+        made.other = *other;
+        if (bad.ok()) bad = describe({*axes, shape}, {*other_axes, other_shape}, fortran::type_of(datatype), made);
+        if (!bad.ok()) return raise(MPI_COMM_NULL, "MPIX_Halo_field_init", bad);
+        *field = made;
+        return MPI_SUCCESS;
     });
 }
 

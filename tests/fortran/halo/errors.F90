@@ -8,6 +8,7 @@ program halo_errors
   use, intrinsic :: iso_fortran_env, only: int64
   use checks
   use halo_expected_errors
+  use halo_field_errors
   use halo_gather_errors
   use mpix_halo
   implicit none
@@ -118,31 +119,6 @@ contains
     call expect(MPI_ERR_ARG, 'every is 0; it is at least 1')
     call MPIX_Halo_deep_valid(plane, radius, 2, 3, box, ierror=code)
     call expect(MPI_ERR_ARG, 'steps is 3; it is 0 to 2')
-  end subroutine
-
-  ! What MPIX_Halo_field_init sees of the array.
-  subroutine wrong_arrays
-    real(8), target, asynchronous :: u(6, 6), v(6, 7), q(6, 6, 2), much(2, 2, 2, 2)
-    type(MPIX_Halo_field) :: field
-    integer :: radius(-1:1, -1:1, -1:1)
-    subject = 'wrong arrays'
-    call MPIX_Halo_radius_faces(1, radius)
-    call MPIX_Halo_field_init(u(1:6:2, :), radius, field, ierror=code)
-    call expect(MPI_ERR_BUFFER, 'data is an array section with gaps; pass its first element')
-    call MPIX_Halo_field_init(u(1:6:2, :), MPI_REAL8, radius, field, ierror=code)
-    call expect(MPI_ERR_BUFFER, 'data is an array section with gaps')
-    call MPIX_Halo_field_init(u, radius, field, other=v(:, 1:6:2), ierror=code)
-    call expect(MPI_ERR_BUFFER, 'other is an array section with gaps')
-    call MPIX_Halo_field_init(u, radius, field, other=v, ierror=code)
-    call expect(MPI_ERR_ARG, 'other has another shape than data')
-    call MPIX_Halo_field_init(u, radius, field, other=q, ierror=code)
-    call expect(MPI_ERR_ARG, 'other has another shape than data')
-    call MPIX_Halo_field_init(q, radius, field, components=3, ierror=code)
-    call expect(MPI_ERR_ARG, 'components is 3, and the last axis of data has 2 entries')
-    call MPIX_Halo_field_init(q, radius, field, .true., components=2, ierror=code)
-    call expect(MPI_ERR_ARG, 'components is 2, and the first axis of data has 6 entries')
-    call MPIX_Halo_field_init(much, radius, field, ierror=code)
-    call expect(MPI_ERR_ARG, 'data has 4 axes; with 1 components it has at most 3')
   end subroutine
 
   subroutine wrong_exchanges
