@@ -48,6 +48,7 @@ module mpix_halo_types
     integer(c_int64_t) :: allocated = 0
     type(c_ptr) :: allocations = c_null_ptr         ! of an array of MPIX_Halo_allocation
     integer(c_int) :: allocation_count = 0
+    integer(c_int) :: axes = 0                      ! of data, without that of the components; 0: not known, not checked
   end type
 
   ! A field to be written to a file, or read from one.

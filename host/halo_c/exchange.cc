@@ -68,14 +68,15 @@ status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &mad
     return {};
 }
 
-int gather_with(const check_of_array &check, MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global,
-                int root) try {
+int gather_with(const status &given, const check_of_array &check, MPIX_Halo_grid grid, const MPIX_Halo_field *from,
+                void *global, int root) try {
     MPIX_CHECK_THREAD("MPIX_Halo_gather", of_comm(errors_of(grid)));
     return answer("MPIX_Halo_gather", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         field converted(nullptr, 1, radius{});
         status bad = from == nullptr ? failure(MPI_ERR_ARG, "from is null") : convert(*from, converted);
         if (from != nullptr) bad = bad.in_context("from.");
+        if (!given.ok()) bad = given;
         gather_checked(g, converted, global, root, bad, check);
     });
 }
@@ -150,7 +151,7 @@ MPIX_SYMBOL int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, int i, const MPIX_Hal
 MPIX_BOUNDARY("MPIX_Halo_field_bytes", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root) {
-    return gather_with(nullptr, grid, from, global, root);
+    return gather_with({}, nullptr, grid, from, global, root);
 }
 
 MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,

@@ -19,8 +19,9 @@ namespace mpix::halo {
 status convert(const MPIX_Halo_field &f, field &made);
 status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made);
 
-// MPIX_Halo_gather, with a check of the root's array.
-int gather_with(const check_of_array &check, MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root);
+// MPIX_Halo_gather; `given` and `check` as of gather_checked().
+int gather_with(const status &given, const check_of_array &check, MPIX_Halo_grid grid, const MPIX_Halo_field *from,
+                void *global, int root);
 
 // A report for the caller's `size` bytes, a zero at the end included. Throws an error that names the argument.
 void give_text(const std::string &all, char *text, int size);

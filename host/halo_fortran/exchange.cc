@@ -37,6 +37,8 @@ fortran_ghost_piece piece_to_fortran(const MPIX_Halo_ghost_piece &p) {
 MPIX_HALO_FORTRAN(exchange_create, (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[],
                                     const fint *transfer, MPIX_Halo_exchange *exchange, fint *ierror)) {
     call("MPIX_Halo_exchange_create", ierror, [&] {
+        const int bad = check_axes("MPIX_Halo_exchange_create", collective_call::exchange, *grid, *count, fields);
+        if (bad != MPI_SUCCESS) return bad;
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
         return MPIX_Halo_exchange_create(*grid, *count, in_c.data(), *transfer, exchange);
     });
@@ -45,6 +47,8 @@ MPIX_HALO_FORTRAN(exchange_create, (const MPIX_Halo_grid *grid, const fint *coun
 MPIX_HALO_FORTRAN(reverse_create, (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[],
                                    const fint *op, MPIX_Halo_exchange *exchange, fint *ierror)) {
     call("MPIX_Halo_reverse_create", ierror, [&] {
+        const int bad = check_axes("MPIX_Halo_reverse_create", collective_call::exchange, *grid, *count, fields);
+        if (bad != MPI_SUCCESS) return bad;
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
         return MPIX_Halo_reverse_create(*grid, *count, in_c.data(), MPI_Op_f2c(*op), exchange);
     });
@@ -131,6 +135,8 @@ MPIX_HALO_FORTRAN(report, (const MPIX_Halo_exchange *exchange, char *text, const
 MPIX_HALO_FORTRAN(compare_transfers, (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[],
                                       const fint *exchanges, double seconds[], fint *fastest, fint *ierror)) {
     call("MPIX_Halo_compare_transfers", ierror, [&] {
+        const int bad = check_axes("MPIX_Halo_compare_transfers", collective_call::exchange, *grid, *count, fields);
+        if (bad != MPI_SUCCESS) return bad;
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
         return MPIX_Halo_compare_transfers(*grid, *count, in_c.data(), *exchanges, seconds, fastest);
     });

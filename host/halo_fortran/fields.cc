@@ -9,6 +9,8 @@
 #include <numeric>
 
 #include "host/format.h"
+#include "host/halo/grid_internals.h"
+#include "host/mpi/thread_check.h"
 
 namespace mpix::halo {
 namespace {
@@ -28,7 +30,8 @@ struct array {
 
 // The distances in the array's memory; a scalar is an array's first element, and says nothing of it. An array of one
 // dimension has the cells of any domain without gaps.
-status lay_out(const array &a, std::int64_t value_bytes, MPIX_Halo_layout &layout) {
+status lay_out(const array &a, std::int64_t value_bytes, fortran_field &field) {
+    MPIX_Halo_layout &layout = field.layout;
     const int components = layout.components;
     const bool several = components > 1, interleaved = several && layout.interleaved != 0;
     if (a.axes < 2) return {};
@@ -49,6 +52,8 @@ status lay_out(const array &a, std::int64_t value_bytes, MPIX_Halo_layout &layou
         if (axis + 1 < cells_to) *distances[axis - cells_from] = distance;
     }
     if (several && !interleaved) layout.component_bytes = distance;
+    field.axes = cells_to - cells_from;
+    while (field.axes > 1 && a.length(cells_from + field.axes - 1) == 1) --field.axes;  // no other cells there
     return {};
 }
 
@@ -59,7 +64,7 @@ status describe(const array &data, const array &other, MPI_Datatype type, fortra
         return failure(MPI_ERR_ARG, format("components is {}; it is at least 1", field.layout.components));
     if (!data.known()) return {};
     if (PMPI_Type_size(type, &value_bytes) != MPI_SUCCESS) return failure(MPI_ERR_TYPE, "datatype is not a datatype");
-    if (status s = lay_out(data, value_bytes, field.layout); !s.ok()) return s;
+    if (status s = lay_out(data, value_bytes, field); !s.ok()) return s;
     if (data.axes > 0 && !data.of_assumed_size()) field.allocated = data.elements() * value_bytes;
     if (other.known() && !std::equal(data.shape, data.shape + data.axes, other.shape, other.shape + other.axes))
         return failure(MPI_ERR_ARG, "other has another shape than data");
@@ -94,6 +99,25 @@ std::vector<MPIX_Halo_field> to_c(fint count, const fortran_field fields[]) {
     std::vector<MPIX_Halo_field> made;
     std::transform(fields, fields + count, std::back_inserter(made), [](const fortran_field &f) { return to_c(f); });
     return made;
+}
+
+status check_axes(const mpix_halo_grid &grid, const fortran_field &field, const std::string &name) {
+    const int dimensions = grid.grid.dimensions();
+    if (field.axes <= dimensions) return {};
+    return failure(MPI_ERR_ARG, format("{}.data has {} axes of cells, and the domain has {}; components= tells of an "
+                                       "axis of components",
+                                       name, field.axes, dimensions));
+}
+
+int check_axes(const char *call, collective_call kind, MPIX_Halo_grid grid, fint count, const fortran_field fields[]) {
+    if (grid == MPIX_HALO_GRID_NULL) return MPI_SUCCESS;
+    MPIX_CHECK_THREAD(call, of_comm(errors_of(grid)));
+    return answer(call, errors_of(grid), [&] {
+        status bad;
+        for (fint f = 0; f < count && bad.ok(); ++f) bad = check_axes(*grid, fields[f], format("fields[{}]", f));
+        const grid_state &state = *grid_internals::state_of(grid->grid, "mpix::halo::exchange");
+        check_collectively(state.comm, "mpix::halo::exchange", bad, {as_argument(kind)});
+    });
 }
 
 }  // namespace mpix::halo

@@ -103,7 +103,9 @@ MPIX_HALO_FORTRAN(gather, (const MPIX_Halo_grid *grid, const fortran_field *from
     call("MPIX_Halo_gather", ierror, [&] {
         const MPIX_Halo_field in_c = to_c(*from);
         const destination to = {{shape, shape + *axes}, *element_bytes};
-        return gather_with([&](const domain &points, const field_view &view) { return to.check(points, view); }, *grid,
-                           &in_c, *global, *root);
+        const status bad = *grid == MPIX_HALO_GRID_NULL ? status{} : check_axes(**grid, *from, "from");
+        return gather_with(
+            bad, [&](const domain &points, const field_view &view) { return to.check(points, view); }, *grid, &in_c,
+            *global, *root);
     });
 }

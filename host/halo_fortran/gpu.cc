@@ -19,6 +19,8 @@ MPIX_HALO_FORTRAN(stream_create,
                   (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[], const fint tile[],
                    const fint *not_direct, MPIX_Halo_stream_exchange *exchange, fint *ierror)) {
     call("MPIX_Halo_stream_create", ierror, [&] {
+        const int bad = check_axes("MPIX_Halo_stream_create", collective_call::stream_exchange, *grid, *count, fields);
+        if (bad != MPI_SUCCESS) return bad;
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
         const MPIX_Halo_stream_options options = {{tile[0], tile[1], tile[2]}, *not_direct};
         return MPIX_Halo_stream_create(*grid, *count, in_c.data(), &options, exchange);
@@ -98,6 +100,8 @@ MPIX_HALO_FORTRAN(kernel_create,
                   (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[], const fint tile[],
                    const fint *sets, const fint *box_waits, MPIX_Halo_kernel_exchange *exchange, fint *ierror)) {
     call("MPIX_Halo_kernel_create", ierror, [&] {
+        const int bad = check_axes("MPIX_Halo_kernel_create", collective_call::kernel_exchange, *grid, *count, fields);
+        if (bad != MPI_SUCCESS) return bad;
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
         const MPIX_Halo_kernel_options options = {{tile[0], tile[1], tile[2]}, *sets, *box_waits};
         return MPIX_Halo_kernel_create(*grid, *count, in_c.data(), &options, exchange);

@@ -167,6 +167,7 @@ contains
     field%allocation_count = 1
     call expect_refused([field], MPI_ERR_ARG, 'fields(1)%allocation_count is 1, and allocations is null')
     call expect_refused([good, good], MPI_ERR_ARG, 'fields(2)%data overlaps fields(1)%data')
+    call wrong_axes(good, mine)
     call MPIX_Halo_reverse_create(plane, [good], MPI_PROD, exchange, code)
     call expect(MPI_ERR_OP, 'op is not MPI_SUM, MPI_MIN or MPI_MAX')
     field = good

@@ -9,7 +9,7 @@ module halo_field_errors
   use mpix_halo
   implicit none
   private
-  public :: wrong_arrays
+  public :: wrong_arrays, wrong_axes
 
 contains
 
@@ -70,6 +70,43 @@ contains
     character(len=*), intent(in) :: words
     call expect(wanted, words)
     call check(.not. c_associated(field%data) .and. .not. c_associated(field%other), 'the field has no memory')
+  end subroutine
+
+  ! An axis of components that nobody tells of.
+  subroutine wrong_axes(good, mine)
+    type(MPIX_Halo_field), intent(in) :: good
+    type(MPIX_Halo_box), intent(in) :: mine
+    real(8), allocatable, target :: q(:, :, :)
+    real(8) :: everything(1), seconds(3)
+    type(MPIX_Halo_field) :: field
+    type(MPIX_Halo_exchange) :: exchange
+    type(MPIX_Halo_stream_exchange) :: stream_exchange
+    type(MPIX_Halo_kernel_exchange) :: kernel_exchange
+    integer :: radius(-1:1, -1:1, -1:1), n(2), fastest
+    character(len=*), parameter :: said = 'fields(1)%data has 3 axes of cells, and the domain has 2; components= tells'
+    n = mine%hi(1:2) - mine%lo(1:2) + 3
+    call MPIX_Halo_radius_all(1, radius)
+    allocate (q(n(1), n(2), 5))
+    call MPIX_Halo_field_init(q, radius, field)
+    call expect_refused([field], MPI_ERR_ARG, said)
+    call MPIX_Halo_reverse_create(plane, [field], MPI_SUM, exchange, code)
+    call expect(MPI_ERR_ARG, said)
+    call MPIX_Halo_compare_transfers(plane, [field], 1, seconds, fastest, code)
+    call expect(MPI_ERR_ARG, said)
+    call MPIX_Halo_stream_create(plane, [field], stream_exchange, ierror=code)
+    call expect(MPI_ERR_ARG, said)
+    call MPIX_Halo_kernel_create(plane, [field], kernel_exchange, ierror=code)
+    call expect(MPI_ERR_ARG, said)
+    call MPIX_Halo_gather(plane, field, everything, 0, code)
+    call expect(MPI_ERR_ARG, 'from%data has 3 axes of cells, and the domain has 2')
+    if (own_rank < ranks - 1) field = good
+    write (words, '(a,i0,a)') 'rank ', ranks - 1, ': fields(1)%data has 3 axes'
+    call expect_refused([field], MPI_ERR_ARG, trim(words))
+    ! An axis of one entry does no harm.
+    call MPIX_Halo_field_init(q(:, :, 1:1), radius, field)
+    call MPIX_Halo_exchange_create(plane, [field], exchange, code)
+    call check(code == MPI_SUCCESS, 'the last axis has one entry')
+    call MPIX_Halo_exchange_free(exchange)
   end subroutine
 
 end module
