@@ -19,6 +19,7 @@ contains
     real(4), target :: halves(room)
     integer(1), target :: bytes(8 * room)
     real(8), allocatable, target :: u(:, :), both(:, :, :)
+    real(8), allocatable, target, save :: only_there(:, :)
     real(8), pointer, contiguous :: g3(:, :, :), g4(:, :, :, :)
     real(4), pointer, contiguous :: h(:, :)
     integer(1), pointer, contiguous :: t(:, :, :)
@@ -57,7 +58,14 @@ contains
     g3(1:nx, 1:ny, 1:2) => large
     call MPIX_Halo_gather(plane, pair, g3, root, code)
     call expect_at_root('9 x 7 x 2 values of 8 bytes; the domain has 2 x 9 x 7 of 8 bytes')
+    call MPIX_Halo_gather(plane, field, only_there, root, code)
+    write (words, '(a,i0,a)') 'rank ', root, ': global is not allocated'
+    call expect(MPI_ERR_BUFFER, trim(words))
     ! Arrays that do.
+    if (own_rank == root) allocate (only_there(nx, ny), source=-1d0)
+    call MPIX_Halo_gather(plane, field, only_there, root, code)
+    call check(code == MPI_SUCCESS, 'an array that only the root has')
+    if (own_rank == root) call check(all(only_there >= 0) .and. only_there(nx, ny) == root, 'its values are there')
     g3(1:2, 1:nx, 1:ny) => large
     call MPIX_Halo_gather(plane, pair, g3, root, code)
     call check(code == MPI_SUCCESS, 'the components of a cell come first')
