@@ -13,6 +13,7 @@ namespace mpix {
 
 // Completes a non-blocking collective call, and yields the core while it waits. The blocking calls of the MPI libraries
 // do not yield; where processes share cores, each of them would cost time slices.
+// Without a deadline, as these: compare_versions() has waited for all processes, and says who does not come.
 inline int finish_collective(MPI_Request &request) {
     const std::uint64_t since = detail::now_ns();
     for (int done = 0;;) {

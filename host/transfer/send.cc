@@ -104,8 +104,8 @@ int send_request::ready(int partition) {
     return code;
 }
 
-// After the last partition of an epoch: whether what was left to the network goes without waiting for the progress thread. Not
-// if it takes long, since Pready should not.
+// After the last partition of an epoch: whether what was left to the network goes without waiting for the progress
+// thread. Not if it takes long, since Pready should not.
 bool send_request::goes_now(std::uint64_t epoch) const {
     constexpr std::uint64_t most_bytes = 64 * 1024;
     return network() != nullptr && !exported_to_host && place.owner == nullptr && gapless &&
