@@ -52,12 +52,16 @@ class Recipe:
             self.dependencies.append(re.match(r"[\w-]+", spec)[0])
             self.conditions.append(when)
 
+        def requires(spec, when=None):
+            assert re.match(r"\^\[virtuals=\w+\] \w", spec), spec
+            self.conditions.append(when)
+
         def conflicts(spec, when=None, msg=None):
             self.conditions.append(when)
 
         classes = {"CMakePackage": CMakePackage, "CudaPackage": CudaPackage}
-        package = {"variant": variant, "depends_on": depends_on, "conflicts": conflicts,
-                   "version": lambda name: None, "license": lambda name: None}
+        package = {"variant": variant, "depends_on": depends_on, "requires": requires,
+                   "conflicts": conflicts, "version": lambda name: None, "license": lambda name: None}
         modules = {"spack": {}, "spack.package": {**package, **({} if classes_apart else classes)}}
         if classes_apart:
             modules.update({"spack_repo": {}, "spack_repo.builtin": {}, "spack_repo.builtin.build_systems": {}})
@@ -81,6 +85,8 @@ def check(recipe, options):
     for name in ("mpi", "cuda", "ucx"):
         assert name in recipe.variants, f"no variant {name}"
     assert {"openmpi", "mpich"} <= set(recipe.variants["mpi"])
+    # As dependencies they would come in addition to the provider of "mpi".
+    assert not set(recipe.variants["mpi"]) & set(recipe.dependencies), recipe.dependencies
     for condition in filter(None, recipe.conditions):
         for name, value in re.findall(r"[+~]?(\w+)(?:=(\w+))?", condition):
             assert name in recipe.variants, f"{condition}: no variant {name}"

@@ -26,20 +26,24 @@ class Mpix(CMakePackage, CudaPackage):
     variant("ucx", default=True, description="Transfers between nodes by UCX, which is loaded where it is there")
     variant("verbs", default=True, description="Transfers between nodes by libibverbs, likewise")
     variant("png", default=True, description="Pictures of slices of halo fields")
+    variant("scotch", default=False, description="Placements of many boxes begin with those of Scotch, loaded likewise")
     variant("fortran", default=True, description="The modules mpix, mpix_halo and mpix_device")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("fortran", type="build", when="+fortran")
     depends_on("cmake@3.25:", type="build")
+    depends_on("python@3.8:", type="build")  # for the man pages
     depends_on("mpi@3.1:")
-    depends_on("openmpi@4.1:", when="mpi=openmpi")
-    depends_on("mpich@4.0:", when="mpi=mpich")
-    depends_on("mpich+fortran", when="mpi=mpich +fortran")
+    # Not depends_on: that would add an MPI library to the one that Spack chooses for "mpi".
+    requires("^[virtuals=mpi] openmpi@4.1:", when="mpi=openmpi")
+    requires("^[virtuals=mpi] mpich@4.0:", when="mpi=mpich")
+    requires("^[virtuals=mpi] mpich+fortran", when="mpi=mpich +fortran")
     depends_on("fmt@9:")
     depends_on("ucx", when="+ucx")
     depends_on("rdma-core", when="+verbs")
     depends_on("libpng", when="+png")
+    depends_on("scotch@7:", when="+scotch")
     depends_on("cuda@12:", when="+cuda")
 
     conflicts("%gcc@:11", msg="mpix needs C++20")
@@ -55,6 +59,7 @@ class Mpix(CMakePackage, CudaPackage):
             self.define_from_variant("MPIX_UCX", "ucx"),
             self.define_from_variant("MPIX_VERBS", "verbs"),
             self.define_from_variant("MPIX_PNG", "png"),
+            self.define_from_variant("MPIX_SCOTCH", "scotch"),
             self.define_from_variant("MPIX_FORTRAN", "fortran"),
         ]
         if self.spec.satisfies("+fortran"):
@@ -62,3 +67,8 @@ class Mpix(CMakePackage, CudaPackage):
         if self.spec.satisfies("+cuda"):
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
         return args
+
+    def test_mpix_info(self):
+        """mpix_info tells for which MPI library it was built"""
+        printed = Executable(self.prefix.bin.mpix_info)(output=str.split, error=str.split)
+        assert "built for" in printed, printed
