@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A kernel in Python that sends and receives, on two ranks with a GPU each. Skipped without the package or a GPU.
 
-Usage: gpu_kernel.py cupy | numba [enqueued]      enqueued: all epochs in the order of a stream
+Usage: gpu_kernel.py cupy | numba | numba_mlir [enqueued]      enqueued: all epochs in the order of a stream
 """
 import sys
 
 import needed
 
-if sys.argv[1:2] not in (["cupy"], ["numba"]) or sys.argv[2:] not in ([], ["enqueued"]):
+if sys.argv[1:2] not in (["cupy"], ["numba"], ["numba_mlir"]) or sys.argv[2:] not in ([], ["enqueued"]):
     sys.exit(__doc__)
 package, enqueued = sys.argv[1], "enqueued" in sys.argv[2:]
 mpix, MPI = needed.load()
 import numpy
 
-try:
-    if package == "cupy":
-        import cupy
-    else:
-        from numba import cuda
-
-        import mpix.numba
-except ImportError as missing:
-    needed.skip(missing)
-
 world = MPI.COMM_WORLD
 peer, partitions, n, epochs = 1 - world.rank, 16, 1000, 20
+if package == "cupy":
+    cupy = needed.cupy_on_own_gpu(world.rank)
+else:
+    cuda, functions = needed.numba_on_own_gpu(package, world.rank)
+    pready_block, wait_arrived_block = functions.pready_block, functions.wait_arrived_block
 
 SOURCE = r"""
 #include <mpix/device.cuh>
@@ -44,10 +39,6 @@ extern "C" __global__ void step(double *out, double *into, int n, double first, 
 
 class Cupy:
     def __init__(self):
-        count = cupy.cuda.runtime.getDeviceCount()
-        if count == 0:
-            needed.skip("no GPU")
-        cupy.cuda.Device(world.rank % count).use()
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.kernel = cupy.RawKernel(SOURCE, "step", options=mpix.nvrtc_options())
 
@@ -72,9 +63,6 @@ class Cupy:
 
 class Numba:
     def __init__(self):
-        if not cuda.is_available():
-            needed.skip("no GPU")
-        cuda.select_device(world.rank % len(cuda.gpus))
         self.stream = cuda.stream()
 
         @cuda.jit
@@ -82,8 +70,8 @@ class Numba:
             p = cuda.blockIdx.x                     # one partition per block
             for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
                 out[p * n + i] = first + p * n + i
-            mpix.numba.pready_block(p, send)        # the partition moves now
-            if mpix.numba.wait_arrived_block(receive, p) != 0:
+            pready_block(p, send)                   # the partition moves now
+            if wait_arrived_block(receive, p) != 0:
                 return                              # the host's wait says why
             for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
                 into[p * n + i] += 0.5

@@ -48,6 +48,30 @@ def cupy_on_own_gpu(rank):
     return cupy
 
 
+def numba(package):
+    """`cuda` of numba-cuda, or for "numba_mlir" of numba-cuda-mlir; and the device functions for its kernels."""
+    try:
+        from cuda.bindings import nvrtc  # pylint: disable=unused-import
+        if package == "numba":
+            from numba import cuda
+            from mpix import numba as functions
+        else:
+            from numba_cuda_mlir import cuda
+            from mpix import numba_mlir as functions
+    except (ImportError, TypeError) as missing:  # numba-cuda's declare_device without `abi`, before 0.30
+        skip(missing)
+    return cuda, functions
+
+
+def numba_on_own_gpu(package, rank):
+    """The same, with the GPU of this rank."""
+    cuda, functions = numba(package)
+    if not cuda.is_available():
+        skip("no GPU")
+    cuda.select_device(rank % len(cuda.gpus))
+    return cuda, functions
+
+
 def run(main, MPI):
     """Run a test on all ranks. One that fails ends the others."""
     try:
