@@ -50,9 +50,12 @@ def cupy_on_own_gpu(rank):
 
 def numba(package):
     """`cuda` of numba-cuda, or for "numba_mlir" of numba-cuda-mlir; and the device functions for its kernels."""
+    import numpy
     try:
         from cuda.bindings import nvrtc  # pylint: disable=unused-import
         if package == "numba":
+            if not hasattr(numpy, "row_stack"):  # which NumPy 2.5 has dropped, and numba-cuda 0.30.4 asks for
+                numpy.row_stack = numpy.vstack
             from numba import cuda
             from mpix import numba as functions
         else:
