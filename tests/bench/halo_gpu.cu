@@ -4,12 +4,13 @@
 // graphs of two exchanges: the same, and with all messages packed. And inside a persistent kernel, last in the same
 // run. Beside them, two empty kernels for each exchange: the least that a stream can take.
 //
-//   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--csv FILE]
+//   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--periodic AXES] [--csv FILE]
 //
-// --cells  only boxes of so many cells along each axis
-// --shape  only this one of the shapes below, from 0
-// --edge   of the tiles, along each axis; by default what a stream's exchange chooses, and of several the one that is best
-//          for the kernel
+// --cells     only boxes of so many cells along each axis
+// --shape     only this one of the shapes below, from 0
+// --edge      of the tiles, along each axis; by default what a stream's exchange chooses, and of several the one that is
+//             best for the kernel
+// --periodic  along these axes (default: xyz). Two ranks with z alone: cells go to the other rank only
 #include <cooperative_groups.h>
 #include <mpi.h>
 
@@ -128,10 +129,11 @@ way in_kernel(cudaStream_t stream, const halo::grid &g, const std::vector<halo::
 
 // One row for each way.
 void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int edge, int rounds,
-             const std::string &columns) {
+             const std::string &periodic, const std::string &columns) {
     const halo::radius radius =
         what.neighbours == 6 ? halo::radius::faces(what.radius) : halo::radius::all(what.radius);
-    const halo::grid g(MPI_COMM_WORLD, all_boxes(n), {.periodic = {true, true, true}});
+    const auto along = [&](char axis) { return periodic.find(axis) != std::string::npos; };
+    const halo::grid g(MPI_COMM_WORLD, all_boxes(n), {.periodic = {along('x'), along('y'), along('z')}});
     std::vector<halo::field> fields;
     for (int i = 0; i < what.fields; ++i) {
         halo::field &u = fields.emplace_back(static_cast<double *>(nullptr), radius);
@@ -190,10 +192,11 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
         for (cudaGraphExec_t graph : graphs) check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
         for (way &w : ways) {
             if (csv != nullptr)
-                std::fprintf(
-                    csv, "%d,%d,%d,%d,%d,%s,%d,%.2f,%.2f,%lld,%d,%s\n", g.ranks(), n, what.neighbours, what.radius,
-                    what.fields, w.name, w.edge, bench::median(w.us), *std::min_element(w.us.begin(), w.us.end()),
-                    static_cast<long long>(in_stream.bytes_sent()), in_stream.messages_sent(), columns.c_str());
+                std::fprintf(csv, "%d,%d,%s,%d,%d,%d,%s,%d,%.2f,%.2f,%lld,%d,%s\n", g.ranks(), n, periodic.c_str(),
+                             what.neighbours, what.radius, what.fields, w.name, w.edge, bench::median(w.us),
+                             *std::min_element(w.us.begin(), w.us.end()),
+                             static_cast<long long>(in_stream.bytes_sent()), in_stream.messages_sent(),
+                             columns.c_str());
         }
         if (csv != nullptr) std::fflush(csv);
     }
@@ -206,11 +209,13 @@ int main(int argc, char **argv) {
     if (bench::without_gpu()) return 77;
     int provided = 0, rank = 0, local_rank = 0, devices = 0, rounds = 9, edge = 0, cells = 0, shape_number = -1;
     const char *path = "-";
+    std::string periodic = "xyz";
     for (int i = 1; i + 1 < argc; i += 2) {
         if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
         if (std::string(argv[i]) == "--cells") cells = std::atoi(argv[i + 1]);
         if (std::string(argv[i]) == "--shape") shape_number = std::atoi(argv[i + 1]);
         if (std::string(argv[i]) == "--edge") edge = std::atoi(argv[i + 1]);
+        if (std::string(argv[i]) == "--periodic") periodic = argv[i + 1];
         if (std::string(argv[i]) == "--csv") path = argv[i + 1];
     }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -225,7 +230,8 @@ int main(int argc, char **argv) {
     const bench::csv_file file(rank == 0 ? path : nullptr);
     std::FILE *const csv = file.get();
     if (csv != nullptr)
-        std::fprintf(csv, "ranks,cells,neighbours,radius,fields,way,tile,median_us,least_us,bytes,messages,%s\n",
+        std::fprintf(csv,
+                     "ranks,cells,periodic,neighbours,radius,fields,way,tile,median_us,least_us,bytes,messages,%s\n",
                      bench::machine_names);
     cudaStream_t stream;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -233,7 +239,7 @@ int main(int argc, char **argv) {
         for (const shape &what : shapes)
             for (const int n : {32, 64, 128, 256, 512})
                 if ((cells == 0 || cells == n) && (shape_number < 0 || &what == shapes + shape_number))
-                    measure(csv, stream, n, what, edge, rounds, columns);
+                    measure(csv, stream, n, what, edge, rounds, periodic, columns);
     } catch (const halo::error &e) {
         std::fprintf(stderr, "%s\n", e.what());
         MPI_Abort(MPI_COMM_WORLD, 1);
