@@ -68,11 +68,11 @@ module mpix_halo_gpu
   end interface
 
   interface
-    subroutine stream_create(grid, count, fields, tile, not_direct, exchange, ierror) &
+    subroutine stream_create(grid, count, fields, tile, direct, exchange, ierror) &
         bind(C, name="mpix_halo_stream_create_")
       import :: c_int, MPIX_Halo_field, MPIX_Halo_grid, MPIX_Halo_stream_exchange
       type(MPIX_Halo_grid), intent(in) :: grid
-      integer(c_int), intent(in) :: count, tile(3), not_direct
+      integer(c_int), intent(in) :: count, tile(3), direct
       type(MPIX_Halo_field), intent(in) :: fields(*)
       type(MPIX_Halo_stream_exchange), intent(out) :: exchange
       integer(c_int), optional, intent(out) :: ierror
@@ -203,7 +203,7 @@ module mpix_halo_gpu
 contains
 
   ! tile: the cells along each axis that one block packs or unpacks. direct: cells may be stored directly into the ghost
-  ! cells of neighbours on this node; if absent they may.
+  ! cells of neighbours on this node; if absent they are not.
   subroutine MPIX_Halo_stream_create(grid, fields, exchange, tile, direct, ierror)
     type(MPIX_Halo_grid), intent(in) :: grid
     type(MPIX_Halo_field), intent(in) :: fields(:)
@@ -211,10 +211,10 @@ contains
     integer, optional, intent(in) :: tile(:)
     logical, optional, intent(in) :: direct
     integer, optional, intent(out) :: ierror
-    integer(c_int) :: not_direct
-    not_direct = 0
-    if (present(direct)) not_direct = merge(0, 1, direct)
-    call stream_create(grid, size(fields), fields, tile_of(tile), not_direct, exchange, ierror)
+    integer(c_int) :: may
+    may = 0
+    if (present(direct)) may = merge(1, 0, direct)
+    call stream_create(grid, size(fields), fields, tile_of(tile), may, exchange, ierror)
   end subroutine
 
   pure function tile_of(given) result(tile)

@@ -45,7 +45,7 @@ MPIX_SYMBOL int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MP
         stream_exchange_options chosen;
         if (options != nullptr) {
             chosen.tile = from_c(options->tile);
-            chosen.direct = options->not_direct == 0;
+            chosen.direct = options->direct != 0;
         }
         *exchange =
             new mpix_halo_stream_exchange{stream_exchange_internals::make(g.grid, converted, chosen, bad), g.errors};

@@ -17,12 +17,12 @@ using namespace mpix::halo;
 
 MPIX_HALO_FORTRAN(stream_create,
                   (const MPIX_Halo_grid *grid, const fint *count, const fortran_field fields[], const fint tile[],
-                   const fint *not_direct, MPIX_Halo_stream_exchange *exchange, fint *ierror)) {
+                   const fint *direct, MPIX_Halo_stream_exchange *exchange, fint *ierror)) {
     call("MPIX_Halo_stream_create", ierror, [&] {
         const int bad = check_axes("MPIX_Halo_stream_create", collective_call::stream_exchange, *grid, *count, fields);
         if (bad != MPI_SUCCESS) return bad;
         const std::vector<MPIX_Halo_field> in_c = to_c(*count, fields);
-        const MPIX_Halo_stream_options options = {{tile[0], tile[1], tile[2]}, *not_direct};
+        const MPIX_Halo_stream_options options = {{tile[0], tile[1], tile[2]}, *direct};
         return MPIX_Halo_stream_create(*grid, *count, in_c.data(), &options, exchange);
     });
 }

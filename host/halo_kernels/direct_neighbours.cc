@@ -27,8 +27,7 @@ using transport::wire_region;
 
 constexpr int description_tag = 2, answer_tag = 3, end_tag = 4;
 
-// Shorter runs are packed: a store of a warp to scattered addresses takes several transfers on the link. Not measured
-// between two GPUs.
+// Shorter runs are packed: a store of a warp to scattered addresses takes several transfers on the link.
 constexpr std::int64_t least_run_bytes = 64;
 
 }  // namespace

@@ -28,9 +28,9 @@ typedef struct mpix_halo_kernel_exchange *MPIX_Halo_kernel_exchange;
 /** Zeros are the defaults: MPIX_Halo_stream_options options = {0}. */
 typedef struct MPIX_Halo_stream_options {
     int64_t tile[3]; /* the cells along each axis that one block packs or unpacks; 0: chosen */
-    /* Not 0: never store into the ghost cells of neighbours on this node; pack instead (`direct` of
-       mpix::halo::stream_exchange_options is false). May differ between ranks. */
-    int not_direct;
+    /* Not 0: store into the ghost cells of neighbours on this node where that is possible, in place of packing (as
+       `direct` of mpix::halo::stream_exchange_options). May differ between ranks. */
+    int direct;
 } MPIX_Halo_stream_options;
 
 /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a halo exchange takes on GPUs, without computing. In a stream: by start() and finish(), and by run(). As CUDA
-// graphs of two exchanges: the same, and both with all messages packed. And inside a persistent kernel, last in the same
+// graphs of two exchanges: the same, and both with direct stores. And inside a persistent kernel, last in the same
 // run. Beside them, two empty kernels for each exchange: the least that a stream can take.
 //
 //   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--periodic AXES] [--csv FILE]
@@ -144,7 +144,7 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     {
         const halo::index3 tile{edge, edge, edge};
-        halo::stream_exchange in_stream(g, fields, {.tile = tile}), packed(g, fields, {.tile = tile, .direct = false});
+        halo::stream_exchange in_stream(g, fields, {.tile = tile}), direct(g, fields, {.tile = tile, .direct = true});
         const auto both = [&](halo::stream_exchange &h) {
             h.start(stream);
             h.finish(stream);
@@ -155,9 +155,9 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
                 exchange();
             });
         };
-        cudaGraphExec_t const graphs[] = {pair_of([&] { both(in_stream); }), pair_of([&] { both(packed); }),
+        cudaGraphExec_t const graphs[] = {pair_of([&] { both(in_stream); }), pair_of([&] { both(direct); }),
                                           pair_of([&] { in_stream.run(stream); }),
-                                          pair_of([&] { packed.run(stream); })};
+                                          pair_of([&] { direct.run(stream); })};
         const auto repeat = [&](cudaGraphExec_t graph, int count) {
             for (int i = 0; i < count; i += 2) check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
         };
@@ -169,12 +169,12 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
                             for (int i = 0; i < count; ++i) both(in_stream);
                         }});
         ways.push_back({"graph", [&](int count) { repeat(graphs[0], count); }});
-        ways.push_back({"graph packed", [&](int count) { repeat(graphs[1], count); }});
+        ways.push_back({"graph direct", [&](int count) { repeat(graphs[1], count); }});
         ways.push_back({"stream run", [&](int count) {
                             for (int i = 0; i < count; ++i) in_stream.run(stream);
                         }});
         ways.push_back({"graph run", [&](int count) { repeat(graphs[2], count); }});
-        ways.push_back({"graph run packed", [&](int count) { repeat(graphs[3], count); }});
+        ways.push_back({"graph run direct", [&](int count) { repeat(graphs[3], count); }});
         for (int round = -1; round < rounds; ++round) {
             const int count = round < 0 ? warm_up : exchanges;
             for (way &w : ways) {
@@ -183,7 +183,7 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
             }
         }
         in_stream.check();
-        packed.check();
+        direct.check();
         way persistent{"kernel", {}};
         for (const int side : edge != 0 ? std::vector<int>{edge} : edges_to_try(n)) {
             way one = in_kernel(stream, g, fields, side, rounds);

@@ -63,7 +63,7 @@ def main():
         exchange.check()  # raises what the exchange's kernels have found
         exchange.free()
 
-        with halo.StreamExchange(grid, [later], direct=False) as again:
+        with halo.StreamExchange(grid, [later], direct=True) as again:
             again.start(stream)
             again.finish(stream)
             relax(later, now, grid.local())

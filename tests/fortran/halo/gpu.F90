@@ -116,7 +116,7 @@ contains
     subject = 'an exchange in the order of a stream'
     call MPIX_Halo_stream_create(grid, [field], exchange, tile=[4, -4], ierror=code)
     call expect(MPI_ERR_ARG, 'tile(2) is -4; it is at least 0')
-    call MPIX_Halo_stream_create(grid, [field], exchange, tile=[4, 4], direct=.false.)
+    call MPIX_Halo_stream_create(grid, [field], exchange, tile=[4, 4], direct=.true.)
     call MPIX_Halo_stream_sent(exchange, messages, bytes)
     call check((messages > 0) .eqv. (ranks > 1), 'messages to the neighbours')
     call MPIX_Halo_stream_interior(exchange, inner)

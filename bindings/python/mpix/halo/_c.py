@@ -57,7 +57,7 @@ class GhostPiece(Structure):
 
 
 class StreamOptions(Structure):
-    _fields_ = [("tile", c_int64 * 3), ("not_direct", c_int)]
+    _fields_ = [("tile", c_int64 * 3), ("direct", c_int)]
 
 
 class KernelOptions(Structure):

@@ -36,11 +36,11 @@ class StreamExchange(ExchangeWithInterior):
     _measure, _report = map(staticmethod, (_c.stream_measure, _c.stream_report))
 
     @collective_over_grid(lambda grid: _c.stream_create(grid, 1, None, None, byref(c_void_p())))
-    def __init__(self, grid, fields, *, tile=(0,), direct=True):
+    def __init__(self, grid, fields, *, tile=(0,), direct=False):
         communicates, handle = grid_in_c(grid), c_void_p()
         self.grid, self.fields = grid, list_of(fields)
         made = fields_in_c(grid, self.fields)
-        options = _c.StreamOptions(three(tile, "tile", 0), not flag(direct, "direct"))
+        options = _c.StreamOptions(three(tile, "tile", 0), flag(direct, "direct"))
         yield
         _c.stream_create(communicates, len(self.fields), made, byref(options), byref(handle))
         super().__init__(handle, _c.stream_free, (grid, self.fields, made))
