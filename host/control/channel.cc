@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "host/config.h"
-#include "host/control/collective.h"
+#include "host/control/finish_collective.h"
 #include "host/format.h"
 #include "host/progress.h"
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/control/collective.h"
+#include "host/control/finish_collective.h"
 
 namespace mpix {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <mpix/halo.h>
+#include <mpix/halo.hpp>
 
 #include "host/halo_fortran/call.h"
 #include "host/halo_fortran/fields.h"
@@ -24,12 +25,8 @@ struct fortran_ghost_piece {
 };
 
 fortran_ghost_piece piece_to_fortran(const MPIX_Halo_ghost_piece &p) {
-    const int d = p.direction;
-    return {to_fortran(p.cells),
-            {d % 3 - 1, d / 3 % 3 - 1, d / 9 - 1},
-            p.first,
-            {p.stride[0], p.stride[1], p.stride[2]},
-            p.component_stride};
+    const auto [x, y, z] = halo::direction(p.direction);
+    return {to_fortran(p.cells), {x, y, z}, p.first, {p.stride[0], p.stride[1], p.stride[2]}, p.component_stride};
 }
 
 }  // namespace

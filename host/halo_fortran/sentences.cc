@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include <mpix/halo.hpp>
+
 #include "host/halo_c/handles.h"
 
 namespace mpix::halo {
@@ -154,8 +156,8 @@ private:
             return;
         }
         if (look() == ' ' && look(1) == '(') at_ = std::min(from_.find(')', at_), from_.size() - 1) + 1;
-        to_ += " is (" + std::to_string(n % 3 - 1) + ", " + std::to_string(n / 3 % 3 - 1) + ", " +
-               std::to_string(n / 9 - 1) + ')';
+        const auto [x, y, z] = halo::direction(static_cast<int>(n));
+        to_ += " is (" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ')';
     }
 
     // "field is 2" and "field 2".

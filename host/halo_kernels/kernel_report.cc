@@ -2,6 +2,7 @@
 #include "host/halo_kernels/kernel_report.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "host/config.h"
@@ -37,8 +38,9 @@ exchange_report report_of(const kernel_exchange_state &x, exchange_kind kind) {
                          : "when each message is there, since the host does not look for it";
     const bool beyond_faces = std::any_of(x.fields.begin(), x.fields.end(), [](const exchanged_field &f) {
         for (int number = 0; number < directions; ++number) {
-            const int along = (number % 3 != 1) + (number / 3 % 3 != 1) + (number / 9 != 1);
-            if (along > 1 && f.radius.cells[static_cast<std::size_t>(number)] > 0) return true;
+            const std::array<int, 3> at = direction(number);
+            if (std::count(at.begin(), at.end(), 0) < 2 && f.radius.cells[static_cast<std::size_t>(number)] > 0)
+                return true;
         }
         return false;
     });

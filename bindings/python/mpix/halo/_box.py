@@ -141,7 +141,7 @@ class Radius:
         """The ghost cells below and above a box, along each axis."""
         below, above = [0] * 3, [0] * 3
         for number, cells in enumerate(self.cells):
-            step = number % 3 - 1, number // 3 % 3 - 1, number // 9 - 1
+            step = direction_of(number)
             if any(step[dimensions:]):
                 continue
             for axis in range(3):
@@ -164,3 +164,7 @@ def direction(given):
     if any(n not in (-1, 0, 1) for n in step):
         raise ValueError(f"direction is {step}; each number is -1, 0 or 1")
     return step[0] + 1 + 3 * (step[1] + 1) + 9 * (step[2] + 1)
+
+
+def direction_of(number):
+    return number % 3 - 1, number // 3 % 3 - 1, number // 9 - 1

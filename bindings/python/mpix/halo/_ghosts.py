@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy
 
 from . import _c
-from ._box import Box
+from ._box import Box, direction_of
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,7 @@ def pieces_of(exchange, number, field, i):
     _c.ghost_pieces(number, i, exchange.handle, 0, None, byref(count))
     made = (_c.GhostPiece * max(count.value, 1))()
     _c.ghost_pieces(number, i, exchange.handle, count.value, made, byref(count))
-    return [GhostPiece(Box.of(p.cells), _step(p.direction), _view(p, field)) for p in made[: count.value]]
-
-
-def _step(direction):
-    return direction % 3 - 1, direction // 3 % 3 - 1, direction // 9 - 1
+    return [GhostPiece(Box.of(p.cells), direction_of(p.direction), _view(p, field)) for p in made[: count.value]]
 
 
 def _view(piece, field):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Waiting for collective calls of the MPI library when a job begins.
-#ifndef MPIX_HOST_CONTROL_COLLECTIVE_H
-#define MPIX_HOST_CONTROL_COLLECTIVE_H
+#ifndef MPIX_HOST_CONTROL_FINISH_COLLECTIVE_H
+#define MPIX_HOST_CONTROL_FINISH_COLLECTIVE_H
 
 #include <mpi.h>
 #include <mpix/device.cuh>
@@ -24,4 +24,4 @@ inline int finish_collective(MPI_Request &request) {
 
 }  // namespace mpix
 
-#endif  // MPIX_HOST_CONTROL_COLLECTIVE_H
+#endif  // MPIX_HOST_CONTROL_FINISH_COLLECTIVE_H
