@@ -78,7 +78,8 @@ private:
         if (!section) at_ = before;
         to_ += '(';
         for (std::size_t a = 0; a < 3; ++a) {
-            to_ += (a > 0 ? ", " : "") + std::to_string(lo[a] + 1);
+            if (a > 0) to_ += ", ";
+            to_ += std::to_string(lo[a] + 1);
             if (section) to_ += ":" + std::to_string(hi[a]);
         }
         to_ += ')';
