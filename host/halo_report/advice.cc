@@ -10,20 +10,20 @@
 namespace mpix::halo {
 namespace {
 
-// Median seconds of an exchange of one field without computing, on two H200 that NVLink joins; inside a kernel by the tiles that
-// are best for it: docs/results/halo_gpu_h200.csv.
+// Median seconds of an exchange of one field without computing, on two H200 that NVLink joins; in a stream by start() and finish(),
+// inside a kernel by the tiles that are best for it: docs/results/halo_gpu_h200.csv.
 struct measured {
     double bytes, kernel, stream;
 };
 using measured_points = std::array<measured, 4>;
-constexpr measured_points of_faces = {{{65536, 13.37e-6, 18.19e-6},
-                                       {262144, 16.60e-6, 21.82e-6},
-                                       {1048576, 26.95e-6, 28.12e-6},
-                                       {4194304, 76.74e-6, 65.89e-6}}};
-constexpr measured_points of_all_neighbours = {{{74240, 29.36e-6, 19.09e-6},
-                                                {279040, 35.83e-6, 26.29e-6},
-                                                {1081856, 49.90e-6, 30.03e-6},
-                                                {4327424, 117.36e-6, 69.27e-6}}};
+constexpr measured_points of_faces = {{{65536, 13.88e-6, 19.04e-6},
+                                       {262144, 17.14e-6, 21.23e-6},
+                                       {1048576, 27.38e-6, 26.82e-6},
+                                       {4194304, 79.88e-6, 57.21e-6}}};
+constexpr measured_points of_all_neighbours = {{{74240, 29.22e-6, 19.56e-6},
+                                                {279040, 36.59e-6, 24.37e-6},
+                                                {1081856, 47.64e-6, 28.27e-6},
+                                                {4327424, 115.71e-6, 61.23e-6}}};
 
 // The segment of the broken line through the points in which so many bytes lie; beyond its ends the nearest one.
 const measured &segment_of(const measured_points &points, double bytes) {

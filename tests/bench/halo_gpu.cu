@@ -220,6 +220,10 @@ int main(int argc, char **argv) {
         if (std::string(argv[i]) == "--periodic") periodic = argv[i + 1];
         if (std::string(argv[i]) == "--csv") path = argv[i + 1];
     }
+    if (periodic.find_first_not_of("xyz") != std::string::npos) {
+        std::fprintf(stderr, "--periodic is %s; it is some of x, y and z\n", periodic.c_str());
+        return 2;
+    }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm node = MPI_COMM_NULL;

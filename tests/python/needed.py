@@ -50,20 +50,20 @@ def cupy_on_own_gpu(rank):
 
 def numba(package):
     """`cuda` of numba-cuda, or for "numba_mlir" of numba-cuda-mlir; and the device functions for its kernels."""
+    import importlib
+    import inspect
+
     import numpy
+    if package == "numba" and not hasattr(numpy, "row_stack"):  # NumPy 2.5 has dropped it, numba-cuda 0.30.4 asks for it
+        numpy.row_stack = numpy.vstack
     try:
         from cuda.bindings import nvrtc  # pylint: disable=unused-import
-        if package == "numba":
-            if not hasattr(numpy, "row_stack"):  # which NumPy 2.5 has dropped, and numba-cuda 0.30.4 asks for
-                numpy.row_stack = numpy.vstack
-            from numba import cuda
-            from mpix import numba as functions
-        else:
-            from numba_cuda_mlir import cuda
-            from mpix import numba_mlir as functions
-    except (ImportError, TypeError) as missing:  # numba-cuda's declare_device without `abi`, before 0.30
+        cuda = importlib.import_module("numba.cuda" if package == "numba" else "numba_cuda_mlir.cuda")
+    except ImportError as missing:
         skip(missing)
-    return cuda, functions
+    if "abi" not in inspect.signature(cuda.declare_device).parameters:  # before numba-cuda 0.30
+        skip("declare_device has no abi")
+    return cuda, importlib.import_module(f"mpix.{package}")
 
 
 def numba_on_own_gpu(package, rank):

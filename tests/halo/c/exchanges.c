@@ -215,7 +215,7 @@ void stream_exchanges(void) {
     other = m[1];
     m[1].field.other = other.bytes;
     const MPIX_Halo_field fields[] = {m[0].field, m[1].field};
-    const MPIX_Halo_stream_options options = {.tile = {4, 3}, .direct = world_rank == 0};
+    const MPIX_Halo_stream_options options = {.tile = {4, 3}, .direct = world_rank != 0};
     OK(MPIX_Halo_exchange_create(grid, 2, fields, MPIX_HALO_PACKED, &same));
     OK(MPIX_Halo_stream_create(grid, 2, fields, &options, &x));
     OK(MPIX_Halo_grid_free(&grid));

@@ -24,9 +24,9 @@ class StreamExchange(ExchangeWithInterior):
         both calls do their part before they return.
     tile : one to three ints, optional
         The cells along each axis that one block packs or unpacks; all ranks give the same.
-    direct : bool
+    direct : bool, optional
         Whether cells are stored directly into the ghost cells of neighbours on this node, where this GPU maps their
-        memory; otherwise they are packed. May differ between ranks.
+        memory; otherwise, and by default, they are packed. May differ between ranks.
 
     Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
     """
