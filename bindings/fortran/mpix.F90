@@ -7,6 +7,8 @@
 ! A stream is a cudaStream_t as CUDA Fortran and OpenACC have it: an integer. Addresses of GPU memory are type(c_ptr).
 ! Array sections with gaps are refused as buffers (MPI_ERR_BUFFER): give their first element, and a datatype.
 #define MPIX_LIBRARY_IS_PARTITIONED @MPIX_FORTRAN_LIBRARY_IS_PARTITIONED@
+! 0: mpi_f08 has MPI_Psend_init and MPI_Precv_init without info, as that of Open MPI 5.0.7; then the module has them, too.
+#define MPIX_F08_INIT_TAKES_INFO @MPIX_FORTRAN_F08_INIT_TAKES_INFO@
 
 module mpix
   use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t, c_loc, c_long_long, c_null_ptr, c_ptr
@@ -14,8 +16,11 @@ module mpix
   implicit none
   private
 
+#if !MPIX_LIBRARY_IS_PARTITIONED || !MPIX_F08_INIT_TAKES_INFO
+  public :: MPI_Psend_init, MPI_Precv_init
+#endif
 #if !MPIX_LIBRARY_IS_PARTITIONED
-  public :: MPI_Psend_init, MPI_Precv_init, MPI_Pready, MPI_Pready_range, MPI_Pready_list, MPI_Parrived
+  public :: MPI_Pready, MPI_Pready_range, MPI_Pready_list, MPI_Parrived
 #endif
   public :: MPIX_Prequest_create, MPIX_Prequest_free, MPIX_Pbuf_prepare, MPIX_Pbuf_prepare_all, MPIX_Request_path
   public :: MPIX_Progress
@@ -40,17 +45,53 @@ module mpix
   ! The specific procedures are those of libmpix, except for those that look at a buffer, and have the names that MPI
   ! libraries give such calls.
 
-#if !MPIX_LIBRARY_IS_PARTITIONED
-
   ! ---- partitioned calls ------------------------------------------------------------------------
 
+#if !MPIX_LIBRARY_IS_PARTITIONED || !MPIX_F08_INIT_TAKES_INFO
+
   interface MPI_Psend_init
-    module procedure psend_init_f08, psend_init
+    module procedure psend_init_f08
+#if !MPIX_LIBRARY_IS_PARTITIONED
+    module procedure psend_init
+#endif
   end interface
 
   interface MPI_Precv_init
-    module procedure precv_init_f08, precv_init
+    module procedure precv_init_f08
+#if !MPIX_LIBRARY_IS_PARTITIONED
+    module procedure precv_init
+#endif
   end interface
+
+  ! What psend_init and precv_init call when they have looked at the buffer.
+  interface
+    subroutine init_send(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror) &
+      bind(C, name="mpi_psend_init_")
+      import :: c_int, c_long_long, c_ptr
+      type(c_ptr), value :: buf
+      integer(c_int), intent(in) :: partitions, datatype, dest, tag, comm, info
+      integer(c_long_long), intent(in) :: count
+      integer(c_int), intent(inout) :: request
+      integer(c_int), intent(out) :: ierror
+    end subroutine
+    subroutine init_receive(buf, partitions, count, datatype, source, tag, comm, info, request, ierror) &
+      bind(C, name="mpi_precv_init_")
+      import :: c_int, c_long_long, c_ptr
+      type(c_ptr), value :: buf
+      integer(c_int), intent(in) :: partitions, datatype, source, tag, comm, info
+      integer(c_long_long), intent(in) :: count
+      integer(c_int), intent(inout) :: request
+      integer(c_int), intent(out) :: ierror
+    end subroutine
+    subroutine refuse_section(comm, sends, ierror) bind(C, name="mpix_refuse_section_")
+      import :: c_int
+      integer(c_int), intent(in) :: comm, sends
+      integer(c_int), intent(out) :: ierror
+    end subroutine
+  end interface
+
+#endif
+#if !MPIX_LIBRARY_IS_PARTITIONED
 
   interface MPI_Pready
     subroutine MPI_Pready_f08(partition, request, ierror)
@@ -103,33 +144,6 @@ module mpix
       integer, intent(in) :: request, partition
       logical, intent(out) :: flag
       integer, intent(out) :: ierror
-    end subroutine
-  end interface
-
-  ! What psend_init and precv_init call when they have looked at the buffer.
-  interface
-    subroutine init_send(buf, partitions, count, datatype, dest, tag, comm, info, request, ierror) &
-      bind(C, name="mpi_psend_init_")
-      import :: c_int, c_long_long, c_ptr
-      type(c_ptr), value :: buf
-      integer(c_int), intent(in) :: partitions, datatype, dest, tag, comm, info
-      integer(c_long_long), intent(in) :: count
-      integer(c_int), intent(inout) :: request
-      integer(c_int), intent(out) :: ierror
-    end subroutine
-    subroutine init_receive(buf, partitions, count, datatype, source, tag, comm, info, request, ierror) &
-      bind(C, name="mpi_precv_init_")
-      import :: c_int, c_long_long, c_ptr
-      type(c_ptr), value :: buf
-      integer(c_int), intent(in) :: partitions, datatype, source, tag, comm, info
-      integer(c_long_long), intent(in) :: count
-      integer(c_int), intent(inout) :: request
-      integer(c_int), intent(out) :: ierror
-    end subroutine
-    subroutine refuse_section(comm, sends, ierror) bind(C, name="mpix_refuse_section_")
-      import :: c_int
-      integer(c_int), intent(in) :: comm, sends
-      integer(c_int), intent(out) :: ierror
     end subroutine
   end interface
 
@@ -374,7 +388,7 @@ module mpix
     end subroutine
   end interface
 
-#if !MPIX_LIBRARY_IS_PARTITIONED
+#if !MPIX_LIBRARY_IS_PARTITIONED || !MPIX_F08_INIT_TAKES_INFO
 
 contains
 

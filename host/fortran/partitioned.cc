@@ -10,23 +10,45 @@
 using namespace mpix::fortran;
 
 #if defined(OPEN_MPI)
+namespace {
 
-MPIX_FORTRAN_BUFFER(mpi_psend_init, MPI_PSEND_INIT,
-                    (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *dest, fint *tag, fint *comm,
-                     fint *info, fint *request, fint *ierror)) {
+void init(bool sends, void *buf, const fint *partitions, const MPI_Count *count, const fint *datatype, const fint *peer,
+          const fint *tag, const fint *comm, MPI_Info info, fint *request, fint *ierror) {
     MPI_Request made = MPI_REQUEST_NULL;
-    const int code = MPI_Psend_init(address_of(buf), *partitions, *count, type_of(datatype), *dest, *tag, comm_of(comm),
-                                    info_of(info), &made);
+    void *const from = address_of(buf);
+    const int code =
+        sends ? MPI_Psend_init(from, *partitions, *count, type_of(datatype), *peer, *tag, comm_of(comm), info, &made)
+              : MPI_Precv_init(from, *partitions, *count, type_of(datatype), *peer, *tag, comm_of(comm), info, &made);
     give_request(ierror, code, request, made);
 }
 
-MPIX_FORTRAN_BUFFER(mpi_precv_init, MPI_PRECV_INIT,
-                    (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *source, fint *tag, fint *comm,
-                     fint *info, fint *request, fint *ierror)) {
-    MPI_Request made = MPI_REQUEST_NULL;
-    const int code = MPI_Precv_init(address_of(buf), *partitions, *count, type_of(datatype), *source, *tag,
-                                    comm_of(comm), info_of(info), &made);
-    give_request(ierror, code, request, made);
+}  // namespace
+
+#if MPIX_F08_INIT_TAKES_INFO
+#define MPIX_FORTRAN_INIT MPIX_FORTRAN_BUFFER
+#else
+#define MPIX_FORTRAN_INIT MPIX_FORTRAN_EXTERNAL
+
+MPIX_SYMBOL void mpi_psend_init_f08_(void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *dest,
+                                     fint *tag, fint *comm, fint *request, fint *ierror) {
+    init(true, buf, partitions, count, datatype, dest, tag, comm, MPI_INFO_NULL, request, ierror);
+}
+MPIX_SYMBOL void mpi_precv_init_f08_(void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *source,
+                                     fint *tag, fint *comm, fint *request, fint *ierror) {
+    init(false, buf, partitions, count, datatype, source, tag, comm, MPI_INFO_NULL, request, ierror);
+}
+#endif
+
+MPIX_FORTRAN_INIT(mpi_psend_init, MPI_PSEND_INIT,
+                  (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *dest, fint *tag, fint *comm,
+                   fint *info, fint *request, fint *ierror)) {
+    init(true, buf, partitions, count, datatype, dest, tag, comm, info_of(info), request, ierror);
+}
+
+MPIX_FORTRAN_INIT(mpi_precv_init, MPI_PRECV_INIT,
+                  (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *source, fint *tag, fint *comm,
+                   fint *info, fint *request, fint *ierror)) {
+    init(false, buf, partitions, count, datatype, source, tag, comm, info_of(info), request, ierror);
 }
 
 #endif
