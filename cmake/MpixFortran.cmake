@@ -7,7 +7,7 @@
 # that of Open MPI 5.0.7, else 1.
 
 set(MPIX_HAVE_FORTRAN OFF)
-set(MPIX_FORTRAN_F08_INIT_TAKES_INFO 1)
+set(MPIX_FORTRAN_F08_INIT_TAKES_INFO 1)  # also where there is no mpi_f08, or none with these calls
 set(MPIX_FORTRAN_MISSING "")
 string(TOUPPER "${MPIX_FORTRAN}" mpix_fortran_choice)
 if(mpix_fortran_choice STREQUAL "AUTO" AND MPIX_SANITIZE)

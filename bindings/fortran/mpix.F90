@@ -7,7 +7,8 @@
 ! A stream is a cudaStream_t as CUDA Fortran and OpenACC have it: an integer. Addresses of GPU memory are type(c_ptr).
 ! Array sections with gaps are refused as buffers (MPI_ERR_BUFFER): give their first element, and a datatype.
 #define MPIX_LIBRARY_IS_PARTITIONED @MPIX_FORTRAN_LIBRARY_IS_PARTITIONED@
-! 0: mpi_f08 has MPI_Psend_init and MPI_Precv_init without info, as that of Open MPI 5.0.7; then the module has them, too.
+! 0: mpi_f08 declares MPI_Psend_init and MPI_Precv_init without info, as that of Open MPI 5.0.7. Then this module adds the
+! form with info to the same generic names. The module mpi has info there, so the form with integers is not added.
 #define MPIX_F08_INIT_TAKES_INFO @MPIX_FORTRAN_F08_INIT_TAKES_INFO@
 
 module mpix

@@ -12,7 +12,7 @@ module mpix_halo_exchanges
   public :: MPIX_Halo_swap, MPIX_Halo_data, MPIX_Halo_interior, MPIX_Halo_boundary, MPIX_Halo_ghost_pieces
   public :: MPIX_Halo_sent, MPIX_Halo_measure, MPIX_Halo_report, MPIX_Halo_compare_transfers
 
-  ! Without a transfer it is MPIX_HALO_AUTOMATIC.
+  ! If transfer is absent it is MPIX_HALO_AUTOMATIC.
   interface MPIX_Halo_exchange_create
     module procedure create_automatic, create
   end interface
@@ -259,7 +259,7 @@ contains
     call report_c(exchange, text, len(text), ierror)
   end subroutine
 
-  ! seconds(MPIX_HALO_PACKED) and so on.
+  ! seconds(t) is the time of transfer t: MPIX_HALO_PACKED, MPIX_HALO_DATATYPE, MPIX_HALO_PLAIN.
   subroutine MPIX_Halo_compare_transfers(grid, fields, exchanges, seconds, fastest, ierror)
     type(MPIX_Halo_grid), intent(in) :: grid
     type(MPIX_Halo_field), intent(in) :: fields(:)

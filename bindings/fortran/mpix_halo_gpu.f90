@@ -202,8 +202,8 @@ module mpix_halo_gpu
 
 contains
 
-  ! tile: the cells along each axis that one block packs or unpacks. direct: cells may be stored directly into the ghost
-  ! cells of neighbours on this node; if absent they are not.
+  ! tile: the cells along each axis that one block packs or unpacks. direct: .true. stores cells directly into the ghost
+  ! cells of neighbours on this node, where that is possible; .false. if absent.
   subroutine MPIX_Halo_stream_create(grid, fields, exchange, tile, direct, ierror)
     type(MPIX_Halo_grid), intent(in) :: grid
     type(MPIX_Halo_field), intent(in) :: fields(:)
@@ -211,10 +211,10 @@ contains
     integer, optional, intent(in) :: tile(:)
     logical, optional, intent(in) :: direct
     integer, optional, intent(out) :: ierror
-    integer(c_int) :: may
-    may = 0
-    if (present(direct)) may = merge(1, 0, direct)
-    call stream_create(grid, size(fields), fields, tile_of(tile), may, exchange, ierror)
+    integer(c_int) :: direct_in_c
+    direct_in_c = 0
+    if (present(direct)) direct_in_c = merge(1, 0, direct)
+    call stream_create(grid, size(fields), fields, tile_of(tile), direct_in_c, exchange, ierror)
   end subroutine
 
   pure function tile_of(given) result(tile)
@@ -261,7 +261,7 @@ contains
     call stream_report(exchange, text, len(text), ierror)
   end subroutine
 
-  ! Options are those of the header. By default a tile is the whole box, and there are four sets.
+  ! The arguments are as in MPIX_Halo_kernel_options. By default a tile is the whole box, and there are four sets.
   subroutine MPIX_Halo_kernel_create(grid, fields, exchange, tile, sets, box_waits, ierror)
     type(MPIX_Halo_grid), intent(in) :: grid
     type(MPIX_Halo_field), intent(in) :: fields(:)

@@ -254,7 +254,7 @@ contains
     call grid_boxes(grid, size(numbers), numbers, count, ierror)
   end subroutine
 
-  ! The same. A direction is [x, y, z].
+  ! The first `count` ranks, or as many as there is room for. A direction is [x, y, z].
   subroutine MPIX_Halo_grid_neighbours(grid, direction, depth, ranks, count, ierror)
     type(MPIX_Halo_grid), intent(in) :: grid
     integer, intent(in) :: direction(3), depth

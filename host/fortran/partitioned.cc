@@ -15,15 +15,16 @@ namespace {
 void init(bool sends, void *buf, const fint *partitions, const MPI_Count *count, const fint *datatype, const fint *peer,
           const fint *tag, const fint *comm, MPI_Info info, fint *request, fint *ierror) {
     MPI_Request made = MPI_REQUEST_NULL;
-    void *const from = address_of(buf);
+    void *const buffer = address_of(buf);
     const int code =
-        sends ? MPI_Psend_init(from, *partitions, *count, type_of(datatype), *peer, *tag, comm_of(comm), info, &made)
-              : MPI_Precv_init(from, *partitions, *count, type_of(datatype), *peer, *tag, comm_of(comm), info, &made);
+        sends ? MPI_Psend_init(buffer, *partitions, *count, type_of(datatype), *peer, *tag, comm_of(comm), info, &made)
+              : MPI_Precv_init(buffer, *partitions, *count, type_of(datatype), *peer, *tag, comm_of(comm), info, &made);
     give_request(ierror, code, request, made);
 }
 
 }  // namespace
 
+// The specific procedures of mpi_f08 have the arguments that mpi_f08 declares.
 #if MPIX_F08_INIT_TAKES_INFO
 #define MPIX_FORTRAN_INIT MPIX_FORTRAN_BUFFER
 #else

@@ -57,8 +57,9 @@ struct exchange_advice {
         only ghost cells beyond faces are exchanged. In host memory it is 0, and the kind exchange_kind::host. */
     std::int64_t bytes = 0, crossover_bytes = 0;
     /** In GPU memory, what an exchange of so many bytes of one field took by either kind, with nothing to compute,
-        between two H200 that NVLink joins (docs/results/halo_gpu_h200.csv; straight lines in between); in a stream by
-        start() and finish(), and less by run(). 0 in host memory. On other machines measure. */
+        between two H200 that NVLink joins, with copies of the rank's own cells along two axes
+        (docs/results/halo_gpu_h200.csv; straight lines in between); in a stream by start() and finish(), and less by
+        run(). 0 in host memory. On other machines measure. */
     double kernel_seconds = 0, stream_seconds = 0;
 };
 
