@@ -7,6 +7,7 @@ Names of files do not count, nor do the glossary, committed results, and this li
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,10 +86,11 @@ def uses(path, text):
 
 
 def tracked(root):
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    if listed.returncode == 0:
-        return [root / name for name in listed.stdout.decode().split("\0") if name]
+    if shutil.which("git"):
+        listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if listed.returncode == 0:
+            return [root / name for name in listed.stdout.decode().split("\0") if name]
     folders = ("include", "device", "host", "transport", "tests", "examples", "docs", "scripts", "cmake")
     return [p for folder in folders for p in sorted((root / folder).rglob("*"))] + sorted(root.glob("*.*"))
 

@@ -77,7 +77,7 @@ def find():
         raise ImportError(f"{VARIABLE} is {given}, which is not a file; it is the path of {LIBRARY}")
     paths, kind = [given] if given else candidates(), kind_of_mpi4py()
     for path in paths:
-        if kind is None or kind_of(path) == kind:
+        if kind is None or kind_of(path) in (kind, None):  # None: the loader says what is wrong with it
             return path
     if paths:
         raise ImportError(f"mpi4py is built for {kind}, and {paths[0]} for {kind_of(paths[0])}; set {VARIABLE} to the "
