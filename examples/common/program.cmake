@@ -43,6 +43,7 @@ function(gpu_or_host_program name source)
             set_tests_properties(${executable}_${ranks} PROPERTIES PROCESSORS ${ranks} TIMEOUT 120
                 PASS_REGULAR_EXPRESSION "${prints}" ENVIRONMENT
                 "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;\
+PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe;PRTE_MCA_hwloc_default_binding_policy=none;\
 OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
         endforeach()
     endforeach()
