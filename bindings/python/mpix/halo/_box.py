@@ -167,4 +167,5 @@ def direction(given):
 
 
 def direction_of(number):
+    """The three numbers, -1, 0 or 1, of a direction."""
     return number % 3 - 1, number // 3 % 3 - 1, number // 9 - 1
