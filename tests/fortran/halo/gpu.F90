@@ -1,208 +1,323 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! Exchanges in the order of a stream, and inside kernels, by the module mpix_halo: of fields in host memory, where the
-! calling thread does the part of the library's kernels, and host threads play the program's (tests/halo/c/player.cpp).
-module halo_played
+! Exchanges in the order of a stream, and inside kernels, by the module mpix_halo: of random fields in GPU memory, or in
+! host memory, where the calling thread does the part of the library's kernels, and host threads play the program's
+! (tests/fortran/kernels/executor.cpp). `gpu --seed N` repeats a failure; `--wrong value` and `--wrong unsent` show that a
+! cell that is wrong is found.
+module halo_gpu_cases
   use, intrinsic :: iso_c_binding
-  use checks, only: check, own_rank, subject
+  use mpi_f08
+  use checks
+  use executors
   use halo_cells
+  use halo_gpu_fields
   use mpix_halo
   implicit none
+  private
+  public :: in_the_order_of_a_stream, inside_kernels
 
-  integer, parameter :: nx = 11, ny = 9, most = 1000003
-  real(8), parameter :: poison = -9
-  type(MPIX_Halo_box) :: mine
-  integer :: key = 0, looks = 0
-
-  type, bind(C) :: box_in_c
-    integer(c_int64_t) :: lo(3), hi(3)
-  end type
-  type, bind(C) :: computation
-    integer(c_int) :: fields
-    type(c_funptr) :: fill, look
-  end type
-
-  interface
-    integer(c_int) function play_steps(x, what, groups, threads, by_boxes) bind(C)
-      import :: c_int, computation, MPIX_Halo_device_exchange
-      type(MPIX_Halo_device_exchange), value :: x
-      type(computation), value :: what
-      integer(c_int), value :: groups, threads, by_boxes
-    end function
-  end interface
+  integer :: key = 0
+  integer, parameter :: wrong_step = 2
 
 contains
 
-  function array_at(address) result(u)
-    type(c_ptr), intent(in) :: address
-    real(8), pointer :: u(:, :), from_one(:, :)
-    call c_f_pointer(address, from_one, mine%hi(1:2) - mine%lo(1:2) + 3)
-    u(mine%lo(1) - 1:, mine%lo(2) - 1:) => from_one
-  end function
-
-  ! Several threads call it, for a tile each.
-  recursive subroutine fill(field, values, tile, step) bind(C, name="")
-    integer(c_int), value :: field
-    type(c_ptr), value :: values
-    type(box_in_c), value :: tile
-    integer(c_int64_t), value :: step
-    real(8), pointer :: u(:, :)
-    integer :: x, y
-    u => array_at(values)
-    do y = int(tile%lo(2)) + 1, int(tile%hi(2))
-      do x = int(tile%lo(1)) + 1, int(tile%hi(1))
-        u(x, y) = cell_value(key + int(step) + field, 1, [x, y, 1], most)
+  ! All steps are enqueued before the host looks at any of them.
+  subroutine in_the_order_of_a_stream(exchange, u, stream, steps)
+    type(MPIX_Halo_stream_exchange), intent(in) :: exchange
+    type(gpu_field), intent(in) :: u(:)
+    integer(c_intptr_t), intent(in) :: stream
+    integer, intent(in) :: steps
+    type(c_ptr) :: given(size(u)), seen(size(u)), poisoned(size(u)), other_seen(size(u)), address
+    integer :: step, f, now
+    character(len=len(subject)) :: about
+    about = subject
+    do f = 1, size(u)
+      given(f) = executor_allocate_on_host(u(f)%bytes * steps)
+      seen(f) = executor_allocate_on_host(u(f)%bytes * steps)
+      other_seen(f) = executor_allocate_on_host(u(f)%bytes * steps)
+      poisoned(f) = executor_allocate_on_host(u(f)%bytes)
+      call fill_image(u(f), poisoned(f))
+      do step = 1, steps
+        call fill_image(u(f), image(given(f), u(f), step), key + 10 * step + f)
       end do
     end do
-  end subroutine
-
-  ! Periodic along the first axis; across faces, so that the corners stay as they are.
-  recursive subroutine look(field, values, step) bind(C, name="")
-    integer(c_int), value :: field
-    type(c_ptr), value :: values
-    integer(c_int64_t), value :: step
-    real(8), pointer :: u(:, :)
-    real(8) :: wanted
-    integer :: x, y
-    u => array_at(values)
-    do y = lbound(u, 2), ubound(u, 2)
-      do x = lbound(u, 1), ubound(u, 1)
-        wanted = cell_value(key + int(step) + field, 1, [modulo(x - 1, nx) + 1, y, 1], most)
-        if (y < 1 .or. y > ny) wanted = poison
-        if ((x < mine%lo(1) .or. x > mine%hi(1)) .and. (y < mine%lo(2) .or. y > mine%hi(2))) wanted = poison
-        call check(nint(u(x, y)) == nint(wanted), 'every cell and ghost cell is right')
+    if (own_rank == 0 .and. fault == 'value') call spoil(image(given(1), u(1), wrong_step), own_cell(u(1)))
+    do step = 1, steps
+      do f = 1, size(u)
+        now = merge(2 - mod(step, 2), 1, u(f)%two)
+        call MPIX_Halo_stream_data(f, exchange, address)
+        call check(c_associated(address, u(f)%memory(now)), 'MPIX_Halo_stream_data')
+        call executor_copy(address, image(given(f), u(f), step), u(f)%bytes, stream)
+        if (u(f)%two) call executor_copy(u(f)%memory(3 - now), poisoned(f), u(f)%bytes, stream)
       end do
-    end do
-    looks = looks + 1
-  end subroutine
-
-end module
-
-program halo_gpu
-  use mpi_f08
-  use halo_played
-  implicit none
-  integer :: ranks, code, class, faces(-1:1, -1:1, -1:1), length
-  type(MPIX_Halo_grid) :: grid
-  type(MPIX_Halo_field) :: field
-  real(8), pointer, contiguous :: u(:, :), v(:, :)
-  character(len=MPI_MAX_ERROR_STRING) :: text
-
-  call MPI_Init()
-  call MPI_Comm_rank(MPI_COMM_WORLD, own_rank)
-  call MPI_Comm_size(MPI_COMM_WORLD, ranks)
-  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
-  call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, periodic=[.true., .false.])
-  call MPIX_Halo_grid_local(grid, mine)
-  allocate (u(mine%lo(1) - 1:mine%hi(1) + 1, mine%lo(2) - 1:mine%hi(2) + 1))
-  allocate (v, mold=u)
-  call MPIX_Halo_radius_faces(1, faces)
-  call MPIX_Halo_field_init(u, faces, field, other=v)
-  call in_the_order_of_a_stream
-  call inside_kernels
-  call MPIX_Halo_grid_free(grid)
-  call MPI_Finalize()
-  if (own_rank == 0) print '(a)', 'passed'
-
-contains
-
-  subroutine in_the_order_of_a_stream
-    integer(c_intptr_t), parameter :: stream = 0
-    type(MPIX_Halo_stream_exchange) :: exchange
-    type(MPIX_Halo_box) :: inner, outer(6)
-    type(c_ptr) :: address
-    integer :: step, boxes, n, cells, messages
-    integer(c_int64_t) :: bytes
-    subject = 'an exchange in the order of a stream'
-    call MPIX_Halo_stream_create(grid, [field], exchange, tile=[4, -4], ierror=code)
-    call expect(MPI_ERR_ARG, 'tile(2) is -4; it is at least 0')
-    call MPIX_Halo_stream_create(grid, [field], exchange, tile=[4, 4], direct=.true.)
-    call MPIX_Halo_stream_sent(exchange, messages, bytes)
-    call check((messages > 0) .eqv. (ranks > 1), 'messages to the neighbours')
-    call MPIX_Halo_stream_interior(exchange, inner)
-    call MPIX_Halo_stream_boundary(exchange, outer, boxes)
-    cells = product(max(inner%hi - inner%lo + 1, 0))
-    do n = 1, boxes
-      cells = cells + product(outer(n)%hi - outer(n)%lo + 1)
-    end do
-    call check(cells == product(mine%hi - mine%lo + 1), 'the interior and the boundary have the cells of the box')
-    call MPIX_Halo_stream_finish(exchange, stream, code)
-    call expect(MPI_ERR_REQUEST, 'MPIX_Halo_stream_finish: ')
-    call MPIX_Halo_stream_measure(.true., exchange)
-    do step = 1, 6
-      key = 100 * step
-      u = poison
-      v = poison
-      call MPIX_Halo_stream_data(1, exchange, address)
-      call check(c_associated(address, first_of(u)) .eqv. mod(step, 2) == 1, 'MPIX_Halo_stream_data')
-      call fill(0, address, whole_box(), 0_c_int64_t)
-      if (step > 3) then
+      if (common(2) == 0) then
         call MPIX_Halo_stream_run(exchange, stream)
       else
         call MPIX_Halo_stream_start(exchange, stream)
         call MPIX_Halo_stream_finish(exchange, stream)
       end if
-      call MPIX_Halo_stream_check(exchange)
-      call look(0, address, 0_c_int64_t)
+      do f = 1, size(u)
+        now = merge(2 - mod(step, 2), 1, u(f)%two)
+        if (own_rank == 0 .and. fault == 'unsent' .and. step == wrong_step .and. f == 1) &
+          call executor_copy(behind(u(f)%memory(now), u(f)%bytes - u(f)%cell_bytes), &
+                             behind(given(f), own_cell(u(f))), u(f)%cell_bytes, stream)
+        call executor_copy(image(seen(f), u(f), step), u(f)%memory(now), u(f)%bytes, stream)
+        if (u(f)%two) call executor_copy(image(other_seen(f), u(f), step), u(f)%memory(3 - now), u(f)%bytes, stream)
+      end do
       call MPIX_Halo_stream_swap(exchange)
     end do
-    call MPIX_Halo_stream_report(exchange, text)
-    call check(index(text, '6 finished') > 0, 'MPIX_Halo_stream_report')
-    call MPIX_Halo_stream_data(2, 1, exchange, address, code)
-    call expect(MPI_ERR_ARG, 'field is 2; there are 1')
-    call MPIX_Halo_stream_free(exchange)
-    call MPIX_Halo_stream_swap(exchange, code)
-    call expect(MPI_ERR_ARG, 'exchange is null')
+    call executor_synchronise(stream)
+    call MPIX_Halo_stream_check(exchange)
+    do f = 1, size(u)
+      do step = 1, steps
+        write (subject, '(a,2(a,i0))') trim(about), ', field ', f, ', step ', step
+        call verify_image(u(f), image(seen(f), u(f), step), key + 10 * step + f)
+        if (u(f)%two) call verify_poison(u(f), image(other_seen(f), u(f), step))
+      end do
+      call executor_release_on_host(given(f))
+      call executor_release_on_host(seen(f))
+      call executor_release_on_host(other_seen(f))
+      call executor_release_on_host(poisoned(f))
+    end do
+    key = key + 10 * steps + 10
+    subject = about
   end subroutine
 
-  subroutine inside_kernels
-    integer, parameter :: steps = 5
-    type(MPIX_Halo_kernel_exchange) :: exchange
+  ! `used`: the allocation of the first step, of fields that have two. The kernel computes the values of each step, and
+  ! keeps what the field has then, with its ghost cells.
+  subroutine inside_kernels(exchange, u, steps, used, by_boxes)
+    type(MPIX_Halo_kernel_exchange), intent(in) :: exchange
+    type(gpu_field), intent(in) :: u(:)
+    integer, intent(in) :: steps
+    integer, intent(inout) :: used
+    logical, intent(in) :: by_boxes
     type(MPIX_Halo_device_exchange) :: device
-    type(c_ptr) :: address
-    integer :: messages
-    integer(c_int64_t) :: bytes
+    type(field_images) :: images(size(u))
+    type(c_ptr) :: on_host(size(u)), address
+    integer(c_intptr_t) :: stream
+    integer :: step, f, m, blocks, threads
     logical :: flag
-    subject = 'an exchange inside kernels'
-    call MPIX_Halo_kernel_create(grid, [field], exchange, sets=1, ierror=code)
-    call expect(MPI_ERR_ARG, 'sets is 1; it is at least 2')
-    call MPIX_Halo_kernel_create(grid, [field], exchange, tile=[3, 3], box_waits=.true.)
-    u = poison
-    v = poison
-    key = 1000
-    looks = 0
-    call MPIX_Halo_kernel_measure(.true., exchange)
+    character(len=len(subject)) :: about
+    about = subject
+    stream = executor_stream()
+    do f = 1, size(u)
+      images(f)%given = executor_allocate(u(f)%bytes * max(steps, 1))
+      images(f)%seen = executor_allocate(u(f)%bytes * max(steps, 1))
+      images(f)%bytes = u(f)%bytes
+      images(f)%cell_bytes = u(f)%cell_bytes
+      images(f)%first = u(f)%lo - 1
+      images(f)%cells = u(f)%n
+      on_host(f) = executor_allocate_on_host(u(f)%bytes * (steps + 1))
+      do step = 1, steps
+        call fill_image(u(f), image(on_host(f), u(f), step), key + 10 * step + f)
+      end do
+      if (own_rank == 0 .and. fault == 'value' .and. f == 1 .and. steps >= wrong_step) &
+        call spoil(image(on_host(f), u(f), wrong_step), own_cell(u(f)))
+      call executor_copy(images(f)%given, on_host(f), u(f)%bytes * steps, stream)
+      call executor_synchronise(stream)
+      call fill_image(u(f), on_host(f))
+      call executor_copy(images(f)%seen, on_host(f), u(f)%bytes, stream)
+      do m = 1, merge(2, 1, u(f)%two)
+        call executor_copy(u(f)%memory(m), on_host(f), u(f)%bytes, stream)
+      end do
+    end do
+    call executor_synchronise(stream)
+
     call MPIX_Halo_kernel_start(steps, exchange, device)
     call MPIX_Halo_kernel_active(exchange, flag)
     call check(flag, 'it is active')
-    code = play_steps(device, computation(1, c_funloc(fill), c_funloc(look)), 2, 2, 1)
-    call check(code == MPI_SUCCESS, 'the played kernel succeeds')
+    blocks = 1 + below(4)
+    threads = merge(32 * (1 + below(4)), 1 + below(2), executor_is_gpu() /= 0)
+    call check(run_halo_steps(device, size(u), images, blocks, threads, merge(1, 0, by_boxes)) == 0, &
+               'all calls of the kernel succeed')
     call MPIX_Halo_kernel_finish(exchange)
     call MPIX_Halo_kernel_active(exchange, flag)
-    call check(.not. flag .and. looks == steps, 'all steps were looked at')
-    call MPIX_Halo_kernel_data(1, exchange, address)
-    call check(c_associated(address, first_of(v)), 'the allocation after an odd number of steps')
-    call MPIX_Halo_kernel_sent(exchange, messages, bytes)
-    call check((messages > 0) .eqv. (ranks > 1), 'messages to the neighbours')
-    call MPIX_Halo_kernel_report(exchange, text)
-    call check(index(text, 'finished') > 0, 'MPIX_Halo_kernel_report')
-    call MPIX_Halo_kernel_start(-1, exchange, device, code)
-    call expect(MPI_ERR_ARG, 'steps is -1; it is at least 0')
-    call MPIX_Halo_kernel_data(1, 2, exchange, address, code)
-    call expect(MPI_ERR_ARG, 'i is 2; this rank has 1 boxes')
-    call MPIX_Halo_kernel_free(exchange)
-    call MPIX_Halo_kernel_finish(exchange, code)
-    call expect(MPI_ERR_ARG, 'exchange is null')
+    call check(.not. flag, 'it is not active any more')
+
+    if (mod(steps, 2) /= 0) used = 3 - used
+    do f = 1, size(u)
+      call MPIX_Halo_kernel_data(f, exchange, address)
+      call check(c_associated(address, u(f)%memory(merge(used, 1, u(f)%two))), 'MPIX_Halo_kernel_data')
+      if (own_rank == 0 .and. fault == 'unsent' .and. f == 1 .and. steps >= wrong_step) &
+        call executor_copy(image(images(f)%seen, u(f), wrong_step), behind(images(f)%given, own_cell(u(f))), &
+                           u(f)%cell_bytes, stream)
+      call executor_copy(on_host(f), images(f)%seen, u(f)%bytes * steps, stream)
+      call executor_synchronise(stream)
+      do step = 1, steps
+        write (subject, '(a,2(a,i0))') trim(about), ', field ', f, ', step ', step
+        call verify_image(u(f), image(on_host(f), u(f), step), key + 10 * step + f)
+      end do
+      call executor_release_on_host(on_host(f))
+      call executor_release(images(f)%given)
+      call executor_release(images(f)%seen)
+    end do
+    key = key + 10 * steps + 10
+    subject = about
   end subroutine
 
-  type(c_ptr) function first_of(array)
-    real(8), target, intent(in) :: array(*)
-    first_of = c_loc(array)
+  ! The first one is at the address.
+  type(c_ptr) function image(address, u, number)
+    type(c_ptr), intent(in) :: address
+    type(gpu_field), intent(in) :: u
+    integer, intent(in) :: number
+    image = behind(address, (number - 1) * u%bytes)
   end function
 
-  type(box_in_c) function whole_box()
-    whole_box = box_in_c(mine%lo - 1, mine%hi)
+  ! Where the box's last cell is in an image.
+  integer(c_size_t) function own_cell(u)
+    type(gpu_field), intent(in) :: u
+    integer :: at(3)
+    at = u%whole%mine%hi - u%lo
+    own_cell = ((at(3) * u%n(2) + at(2)) * u%n(1) + at(1)) * u%cell_bytes
   end function
+
+  subroutine spoil(address, at)
+    type(c_ptr), intent(in) :: address
+    integer(c_size_t), intent(in) :: at
+    real(8), pointer :: value
+    call c_f_pointer(behind(address, at), value)
+    value = value + 1
+  end subroutine
+
+end module
+
+program halo_gpu
+  use, intrinsic :: iso_c_binding
+  use mpi_f08
+  use checks
+  use executors
+  use halo_cells
+  use halo_gpu_cases
+  use halo_gpu_fields
+  use mpix_halo
+  implicit none
+  integer, parameter :: cases = 6
+  integer(c_intptr_t), parameter :: null_stream = 0
+  integer :: ranks, n, code, class, length, f
+  type(MPIX_Halo_grid) :: grid
+  type(MPIX_Halo_field) :: fields(2)
+  type(gpu_field) :: u(2)
+  character(len=MPI_MAX_ERROR_STRING) :: text
+
+  call open_executor(ranks)
+  do n = 0, cases
+    ! The first case has nothing but errors and questions; in the others errors end the program.
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, merge(MPI_ERRORS_RETURN, MPI_ERRORS_ARE_FATAL, n == 0))
+    u(:)%whole = random_domain(ranks)
+    do f = 1, 2
+      call random_radius(u(f)%whole%axes, u(f)%radius)
+    end do
+    if (n <= 1) then
+      ! Of which it is known what they send.
+      u(:)%whole = domain(axes=2, extent=[11, 9, 1], periodic=[.true., .false., .false.])
+      call MPIX_Halo_radius_faces(1, u(1)%radius)
+      call MPIX_Halo_radius_all(2, u(2)%radius)
+      u(1)%radius(:, :, [-1, 1]) = 0
+      u(2)%radius(:, :, [-1, 1]) = 0
+    end if
+    associate (whole => u(1)%whole)
+      call MPIX_Halo_grid_create(MPI_COMM_WORLD, whole%extent(1:whole%axes), grid, whole%periodic(1:whole%axes))
+      call MPIX_Halo_grid_local(grid, u(1)%whole%mine)
+      u(2)%whole%mine = u(1)%whole%mine
+    end associate
+    u(:)%two = [.true., .false.]
+    do f = 1, 2
+      call describe(u(f), fields(f))
+    end do
+    call stream_case
+    call kernel_case
+    do f = 1, 2
+      call release(u(f))
+    end do
+    call MPIX_Halo_grid_free(grid)
+  end do
+  call close_executor
+
+contains
+
+  subroutine stream_case
+    type(MPIX_Halo_stream_exchange) :: exchange
+    type(MPIX_Halo_box) :: inner, outer(6)
+    type(c_ptr) :: address
+    integer(c_intptr_t) :: stream
+    integer :: boxes, b, cells, messages, tile(3)
+    integer(c_int64_t) :: bytes
+    write (subject, '(a,i0,a)') 'case ', n, ', an exchange in the order of a stream'
+    if (n == 0) then
+      call MPIX_Halo_stream_create(grid, fields, exchange, tile=[4, -4], ierror=code)
+      call expect(MPI_ERR_ARG, 'tile(2) is -4; it is at least 0')
+    end if
+    tile = [4, 1 + common(4), common(4)]
+    call MPIX_Halo_stream_create(grid, fields, exchange, tile=tile(1:u(1)%whole%axes), direct=mod(n, 2) == 0)
+    call MPIX_Halo_stream_interior(exchange, inner)
+    call MPIX_Halo_stream_boundary(exchange, outer, boxes)
+    cells = product(max(inner%hi - inner%lo + 1, 0))
+    do b = 1, boxes
+      cells = cells + product(max(outer(b)%hi - outer(b)%lo + 1, 0))
+    end do
+    associate (mine => u(1)%whole%mine)
+      call check(cells == product(mine%hi - mine%lo + 1), 'the interior and the boundary have the cells of the box')
+    end associate
+    if (n > 0) then
+      call MPIX_Halo_stream_measure(.true., exchange)
+      stream = executor_stream()
+      call in_the_order_of_a_stream(exchange, u, stream, 6)
+      call in_the_order_of_a_stream(exchange, u, null_stream, 4)
+      call MPIX_Halo_stream_report(exchange, text)
+      call check(index(text, '10 finished') > 0, 'MPIX_Halo_stream_report')
+    else
+      call MPIX_Halo_stream_finish(exchange, null_stream, code)
+      call expect(MPI_ERR_REQUEST, 'MPIX_Halo_stream_finish: ')
+      call MPIX_Halo_stream_sent(exchange, messages, bytes)
+      call check((messages > 0) .eqv. (ranks > 1), 'messages to the neighbours')
+      call MPIX_Halo_stream_data(3, 1, exchange, address, code)
+      call expect(MPI_ERR_ARG, 'field is 3; there are 2')
+    end if
+    call MPIX_Halo_stream_free(exchange)
+    if (n == 0) then
+      call MPIX_Halo_stream_swap(exchange, code)
+      call expect(MPI_ERR_ARG, 'exchange is null')
+    end if
+    call report(trim(subject))
+  end subroutine
+
+  subroutine kernel_case
+    type(MPIX_Halo_kernel_exchange) :: exchange
+    type(MPIX_Halo_device_exchange) :: device
+    type(c_ptr) :: address
+    integer :: messages, used, activation, tile(3)
+    integer(c_int64_t) :: bytes
+    write (subject, '(a,i0,a)') 'case ', n, ', an exchange inside kernels'
+    if (n == 0) then
+      call MPIX_Halo_kernel_create(grid, fields, exchange, sets=1, ierror=code)
+      call expect(MPI_ERR_ARG, 'sets is 1; it is at least 2')
+    end if
+    tile = [3, 2 + common(3), common(4)]
+    call MPIX_Halo_kernel_create(grid, fields, exchange, tile=tile(1:u(1)%whole%axes), sets=2 + common(3), &
+                                 box_waits=.true.)
+    if (n > 0) then
+      call MPIX_Halo_kernel_measure(.true., exchange)
+      used = 1
+      do activation = 1, 3
+        call inside_kernels(exchange, u, merge(5, common(12), activation == 1), used, by_boxes=common(2) == 0)
+      end do
+      call MPIX_Halo_kernel_report(exchange, text)
+      call check(index(text, 'finished') > 0, 'MPIX_Halo_kernel_report')
+    else
+      call MPIX_Halo_kernel_sent(exchange, messages, bytes)
+      call check((messages > 0) .eqv. (ranks > 1), 'messages to the neighbours')
+      call MPIX_Halo_kernel_start(-1, exchange, device, code)
+      call expect(MPI_ERR_ARG, 'steps is -1; it is at least 0')
+      call MPIX_Halo_kernel_data(1, 2, exchange, address, code)
+      call expect(MPI_ERR_ARG, 'i is 2; this rank has 1 boxes')
+    end if
+    call MPIX_Halo_kernel_free(exchange)
+    if (n == 0) then
+      call MPIX_Halo_kernel_finish(exchange, code)
+      call expect(MPI_ERR_ARG, 'exchange is null')
+    end if
+    call report(trim(subject))
+  end subroutine
 
   subroutine expect(wanted, words)
     integer, intent(in) :: wanted
