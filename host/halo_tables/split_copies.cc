@@ -2,6 +2,8 @@
 #include "host/halo_tables/split_copies.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "host/halo_tables/copies.h"
 
@@ -9,6 +11,37 @@ namespace mpix::halo {
 namespace {
 
 using detail::device_copy;
+
+bool comes_before(const device_copy &a, const device_copy &b) { return std::less<>()(a.cells[0], b.cells[0]); }
+
+// Whether two copies of short runs fill ghost cells of the same rows, at their two ends. In memory such an end lies
+// beside cells that the other copy reads.
+bool are_twins(const device_copy &a, const device_copy &b) {
+    constexpr std::int64_t short_run_bytes = 64;  // the GPU's memory is read and written by as many bytes
+    if (a.claim >= 0 || b.claim >= 0 || a.words != b.words || a.word_bytes != b.word_bytes ||
+        std::int64_t{a.words} * a.word_bytes >= short_run_bytes || a.count[0] < 2 || a.count[2] != 1 ||
+        !std::equal(std::begin(a.count), std::end(a.count), std::begin(b.count)) ||
+        !std::equal(std::begin(a.stride), std::end(a.stride), std::begin(b.stride)) ||
+        !std::equal(std::begin(a.own_stride), std::end(a.own_stride), std::begin(b.own_stride)))
+        return false;
+    const std::int64_t apart = b.cells[0] - a.cells[0];
+    return apart > 0 && apart < a.stride[0] && b.cells[1] - a.cells[1] == apart &&
+           b.own_cells[0] - a.own_cells[0] == b.own_cells[1] - a.own_cells[1];
+}
+
+// Both as one, whose innermost loop goes from one end of a row to the other: so they are copied at the same time.
+device_copy joined(const device_copy &a, const device_copy &b) {
+    device_copy both = a;
+    for (const int loop : {2, 1}) {
+        both.count[loop] = a.count[loop - 1];
+        both.stride[loop] = a.stride[loop - 1];
+        both.own_stride[loop] = a.own_stride[loop - 1];
+    }
+    both.count[0] = 2;
+    both.stride[0] = b.cells[0] - a.cells[0];
+    both.own_stride[0] = b.own_cells[0] - a.own_cells[0];
+    return both;
+}
 
 // Cuts a copy into pieces of at most so many words, across its outermost loop that has several turns: of three loops
 // over runs, and the one over the words of a run. A turn that is too long itself is cut likewise.
@@ -38,9 +71,18 @@ void cut(const device_copy &c, std::uint32_t most_words, std::vector<device_copy
 
 }  // namespace
 
-std::vector<std::vector<device_copy>> split_copies(const std::vector<device_copy> &copies, std::uint32_t most_words) {
+std::vector<std::vector<device_copy>> split_copies(std::vector<device_copy> copies, std::uint32_t most_words) {
+    std::stable_sort(copies.begin(), copies.end(), comes_before);
     std::vector<device_copy> pieces;
-    for (const device_copy &c : copies) cut(c, most_words, pieces);
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+        if (i + 1 < copies.size() && are_twins(copies[i], copies[i + 1])) {
+            cut(joined(copies[i], copies[i + 1]), most_words, pieces);
+            ++i;
+        } else
+            cut(copies[i], most_words, pieces);
+    }
+    // What is near in memory is copied at about the same time, while it is in the cache.
+    std::stable_sort(pieces.begin(), pieces.end(), comes_before);
     std::vector<std::vector<device_copy>> lists;
     std::uint32_t words = most_words;  // of the last list
     for (const device_copy &piece : pieces) {

@@ -11,9 +11,9 @@
 
 namespace mpix::halo {
 
-// Lists of at most so many words each: one or several copies, or a piece of one. The copies are from own cells to own
-// ghost cells.
-std::vector<std::vector<detail::device_copy>> split_copies(const std::vector<detail::device_copy> &copies,
+// Lists of at most so many words each: one or several copies, or pieces of them, in the order of the ghost cells'
+// addresses. The copies are from own cells to own ghost cells.
+std::vector<std::vector<detail::device_copy>> split_copies(std::vector<detail::device_copy> copies,
                                                            std::uint32_t most_words);
 
 }  // namespace mpix::halo

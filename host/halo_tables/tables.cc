@@ -233,7 +233,8 @@ private:
     // The parcels of own cells, split anew, come before those of messages: start() copies the former, finish() waits
     // for the latter (stream_exchange_args::own_end).
     void split_own_cells() {
-        // For as many blocks as the kernels have, if each gets a word for each thread, or more.
+        // For as many blocks as the kernels have, if each gets a word for each thread, or more; several times as many, if
+        // those were long.
         constexpr std::uint64_t least_words = 256, most_words = 4096;
         std::vector<device_copy> own;
         std::vector<of_parcel> parcels;
@@ -241,8 +242,10 @@ private:
             if (whole.parcel.message < 0) own.insert(own.end(), whole.copies.begin(), whole.copies.end());
         std::uint64_t words = 0;
         for (const device_copy &c : own) words += words_of(c);
-        const auto each = static_cast<std::uint32_t>(std::clamp(words / most_parcel_blocks, least_words, most_words));
-        for (std::vector<device_copy> &some : split_copies(own, each))
+        const auto divide_up = [](std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; };
+        const std::uint64_t turns = std::max(divide_up(words, most_parcel_blocks * most_words), std::uint64_t{1});
+        const auto each = std::max(divide_up(words, most_parcel_blocks * turns), least_words);
+        for (std::vector<device_copy> &some : split_copies(std::move(own), static_cast<std::uint32_t>(each)))
             parcels.push_back({{.message = -1, .first = 0, .last = -1, .copies = {}}, 0, 0, std::move(some)});
         for (of_parcel &whole : received_)
             if (whole.parcel.message >= 0) parcels.push_back(std::move(whole));

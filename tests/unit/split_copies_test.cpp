@@ -91,3 +91,60 @@ TEST_CASE("copies split into lists") {
         }
     }
 }
+
+// Ghost cells at both ends of the rows of a box, in x fastest order: from the own cells of the other end.
+TEST_CASE("both ends of short rows are copied at the same time") {
+    constexpr int cells = 20, radius = 2, value = 8;
+    constexpr std::int64_t row = (cells + 2 * radius) * value, plane = row * 6;
+    const auto at = [](int allocation, std::int64_t place) {
+        return reinterpret_cast<std::byte *>((std::int64_t{allocation} + 1) << 32 | place);
+    };
+    const auto end = [&](int first_ghost, int first_own) {
+        device_copy c{};
+        c.word_bytes = value;
+        c.words = radius;
+        const std::uint32_t counts[3] = {5, 4, 1};
+        const std::int64_t strides[3] = {row, plane, 0};
+        for (int loop = 0; loop < 3; ++loop) {
+            c.count[loop] = counts[loop];
+            c.stride[loop] = c.own_stride[loop] = strides[loop];
+        }
+        for (int i = 0; i < 2; ++i) {
+            c.cells[i] = at(i, first_ghost * value);
+            c.own_cells[i] = at(i, first_own * value);
+        }
+        c.claim = c.message = -1;
+        return c;
+    };
+    const device_copy low = end(0, cells), high = end(radius + cells, radius);
+    const auto is_joined = [](const device_copy &a, const device_copy &b) {
+        const auto lists = split_copies({a, b}, 1000);
+        REQUIRE(lists.size() == 1);
+        words_copied expected, found;
+        for (const device_copy &c : {a, b}) follow(c, 1, expected);
+        for (const device_copy &c : lists[0]) follow(c, 1, found);
+        CHECK(std::equal(expected.begin(), expected.end(), found.begin(), found.end()));
+        return lists[0].size() == 1;
+    };
+    CHECK(is_joined(low, high));
+    CHECK(is_joined(high, low));
+
+    device_copy other = high;
+    other.count[1] = 3;
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.own_stride[0] += row;
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.own_cells[1] += value;  // the allocations are laid out differently
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    for (std::byte *&cells_of : other.cells) cells_of += row;
+    CHECK_FALSE(is_joined(low, other));
+    device_copy claimed = low;
+    claimed.claim = 0;
+    CHECK_FALSE(is_joined(claimed, high));
+    device_copy long_low = low, long_high = high;
+    long_low.words = long_high.words = 9;
+    CHECK_FALSE(is_joined(long_low, long_high));
+}
