@@ -39,6 +39,11 @@ int count_gpus() {
     return n;
 }
 
+std::string bus_id(int device) {
+    char id[16] = {};
+    return cudaDeviceGetPCIBusId(id, sizeof id, device) == cudaSuccess ? id : std::string();
+}
+
 node_gpus find_gpus() {
     node_gpus found;
     int n = 0;

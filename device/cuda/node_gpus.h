@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The GPUs of this node, as this process sees them, for mpix_info.
+// The GPUs of this node, as this process sees them.
 #ifndef MPIX_DEVICE_CUDA_NODE_GPUS_H
 #define MPIX_DEVICE_CUDA_NODE_GPUS_H
 
@@ -18,16 +18,19 @@ struct node_gpus {
     std::string why_no_fabric;  // memory that is mapped across nodes (IMEX); empty: it can be made
 };
 
-// find_gpus makes a context on the current GPU, count_gpus makes none.
+// find_gpus makes a context on the current GPU, the others make none. bus_id: where the GPU is in the node, the same for
+// all processes; empty if CUDA does not say.
 #if MPIX_HAVE_CUDA
 node_gpus find_gpus();
 int count_gpus();
+std::string bus_id(int device);
 #else
 inline node_gpus find_gpus() {
     const std::string why = "mpix was built without CUDA";
     return {why, {}, {}, why, why};
 }
 inline int count_gpus() { return 0; }
+inline std::string bus_id(int) { return {}; }
 #endif
 
 }  // namespace mpix::gpu

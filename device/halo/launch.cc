@@ -11,8 +11,9 @@ namespace mpix::gpu {
 #if MPIX_HAVE_NVCC
 namespace {
 
-// A block for each parcel; in finish and run one more, which begins the next exchange of the set.
-int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o, int multiprocessors) {
+// A block for each parcel, if they are not too many; in finish and run one more, which begins the next exchange of the
+// set.
+int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o) {
     const int sends = halo::sends_end(o.x), receives = o.x.received_end_ - o.own_end;
     switch (call) {
         case halo::stream_call::start:
@@ -20,7 +21,7 @@ int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o, int m
         case halo::stream_call::finish:
             return 1 + std::clamp(receives, 1, halo::most_parcel_blocks);
         case halo::stream_call::run:
-            return std::clamp(1 + std::max(o.own_end, receives), 2, multiprocessors);
+            return 1 + std::clamp(o.own_end + receives, 1, o.run_groups);
         case halo::stream_call::drain_sends:
             return std::clamp(sends, 1, halo::most_parcel_blocks);
         case halo::stream_call::drain_receives:
@@ -29,24 +30,23 @@ int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o, int m
     return std::clamp(receives, 1, halo::most_parcel_blocks);
 }
 
-int multiprocessors_of(int device) {
-    int count = 0;
-    return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess ? count : 0;
-}
-
 }  // namespace
 
-bool fits_one_kernel(const halo::stream_exchange_args &o, int device) {
-    const int blocks = multiprocessors_of(device);
-    return 1 + std::max(halo::sends_end(o.x), o.x.received_end_ - o.own_end) <= blocks && o.own_end <= 3 * blocks;
+bool plan_run(halo::stream_exchange_args &o, int device, int ranks) {
+    int multiprocessors = 0;
+    if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return false;
+    const int blocks = halo::run_blocks_of_multiprocessor * multiprocessors / ranks;
+    o.run_groups = blocks - 1;  // beside the block that begins the next exchange, and waits too
+    o.most_receivers = ranks == 1 ? multiprocessors - 1 : o.run_groups;
+    const int receives = o.x.received_end_ - o.own_end;
+    return o.run_groups > 0 && (ranks == 1 || std::max(o.own_end, receives) <= o.run_groups);
 }
 
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream) {
     const detail::device_scope scope(device);
     if (!scope.problem().empty()) return {scope.problem(), false};
-    const int blocks = blocks_of(call, o, call == halo::stream_call::run ? multiprocessors_of(device) : 0);
-    const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
+    const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks_of(call, o), stream));
     if (error == cudaSuccess) return {};
     // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has
     // failed.

@@ -31,10 +31,11 @@ struct launch_result {
 // Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream);
-// Whether run is one kernel. Each of its blocks waits for neighbours, so they are only as many as the device surely has
-// room for at the same time, beside as many others: one for each multiprocessor. Two kernels with more blocks copy more
-// at a time.
-bool fits_one_kernel(const halo::stream_exchange_args &o, int device);
+// Sets run_groups and most_receivers, if so many ranks use the device; false: run has to be two kernels. All blocks of
+// the ranks' runs have room on the device at the same time. On a rank's own device the blocks that wait take half of it,
+// so neighbours may run two exchanges in any order. Several ranks have few blocks each: if these had several parcels,
+// two kernels with more of them would copy more at a time.
+bool plan_run(halo::stream_exchange_args &o, int device, int ranks);
 // Waits for all work on the device. One sentence for the user, empty for success.
 std::string finish_device(int device);
 // Runs the kernel of a call, and waits for it. Likewise.
@@ -48,7 +49,7 @@ int load_exchange_kernels();
 inline launch_result enqueue_exchange(halo::stream_call, const halo::stream_exchange_args &, int, CUstream_st *) {
     return {"this libmpix was built without nvcc"};
 }
-inline bool fits_one_kernel(const halo::stream_exchange_args &, int) { return false; }
+inline bool plan_run(halo::stream_exchange_args &, int, int) { return false; }
 inline std::string run_exchange(halo::stream_call, const halo::stream_exchange_args &, int) {
     return "this libmpix was built without nvcc";
 }

@@ -39,11 +39,14 @@ struct stream_exchange_args {
     device_exchange x;
     std::int32_t phase;  // which allocation of each field, 0 or 1
     // In memory of the device: the step of the exchange that is started next, or under way; the groups of the present
-    // finish that have ended; and how many parcels have come directly.
+    // finish that have ended; how many parcels have come directly; and of the present exchange, how many parcels of own
+    // cells, and of messages, groups have taken by a counter.
     std::uint64_t *words;
     std::int32_t own_end;  // the parcels of own cells end here, and those of messages begin
+    // Of run: its groups, and how many of them wait for messages, at most.
+    std::int32_t run_groups, most_receivers;
     direct_stores direct;
-    static constexpr int next_at = 0, ended_at = 1, direct_at = 2, words_count = 3;
+    static constexpr int next_at = 0, ended_at = 1, direct_at = 2, copied_at = 3, received_at = 4, words_count = 5;
 };
 
 // The parcels that are sent come first, 0 to sends_end() - 1, then those of own cells, then those of messages.
@@ -52,6 +55,9 @@ MPIX_FN int sends_end(const device_exchange &x) { return x.received_begin_; }
 // The most blocks that send, copy or receive: two for each of the 132 multiprocessors of an H100. More would only take
 // turns. finish and run have one more, which begins the next exchange of the set.
 inline constexpr int most_parcel_blocks = 264;
+
+// So many blocks of run has each multiprocessor room for at the same time.
+inline constexpr int run_blocks_of_multiprocessor = 2;
 
 }  // namespace mpix::halo
 

@@ -99,29 +99,60 @@ MPIX_FN int send_parcel(const Group &group, [[maybe_unused]] const stream_exchan
     return detail::send_by_buffer(group, x, p, step);
 }
 
-// Sends, and copies own cells to own ghost cells.
-//
-// The groups have these parcels in turn. A group that has both kinds has several: then every other group copies first,
-// and so memory is busy while links are.
+// How groups share out the parcels of a call. If there are enough groups, each has one to send or to copy, and the last
+// ones one to receive: if there are more groups, these have nothing else. Otherwise half of the groups send first, the
+// others begin to copy, and all take of the copies what is left: so memory is busy while links are. The last groups then
+// receive. Only receivers wait.
+struct shares {
+    bool are_fixed;      // each group has those of its index
+    int senders;         // groups 0 to senders - 1
+    int first_receiver;  // and those up to the last one
+};
+MPIX_FN shares shares_of(int sends, int copies, int receives, int groups, int most_receivers) {
+    if (sends + copies <= groups && receives <= groups && receives <= most_receivers)
+        return {true, sends, groups - receives};
+    const int half = groups / 2 > 1 ? groups / 2 : 1;
+    return {false, sends < half ? sends : half, groups > most_receivers ? groups - most_receivers : 0};
+}
+
+// Sends the parcels that one of `groups` groups has.
 template <class Group>
-MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
-                            std::int64_t step, int index, int groups) {
-    const int sends = sends_end(x);
-    const auto copy = [&] {
-        for (int i = sends + (index + groups - sends % groups) % groups; i < o.own_end; i += groups)
-            fill_parcel(group, x, i, step);
-    };
-    // The first group that has own cells only.
-    if (index == (sends < groups ? sends : 0)) send_clear_to_store(group, o, x, step);
-    const bool copies_first = index % 2 == 1;
-    if (copies_first) copy();
+MPIX_FN void send_share(const Group &group, const stream_exchange_args &o, const device_exchange &x, std::int64_t step,
+                        int index, int groups) {
     int looks = 8;  // some microseconds
-    for (int i = index; i < sends; i += groups)
+    for (int i = index; i < sends_end(x); i += groups)
         if (const int code = send_parcel(group, o, x, i, step, looks); code != MPI_SUCCESS) {
             (void)detail::record_failure(group, x, code, detail::number_of_parcel(i), step);
             return;
         }
-    if (!copies_first) copy();
+}
+
+// What groups do first: those that send do so, and one of the others tells the neighbours that they may store.
+template <class Group>
+MPIX_FN void begin_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                            std::int64_t step, int index, int groups, const shares &has) {
+    if (index == (has.senders < groups ? has.senders : 0)) send_clear_to_store(group, o, x, step);
+    if (index < has.senders) send_share(group, o, x, step, index, has.senders);
+}
+
+// Sends, and copies own cells to own ghost cells.
+//
+// take(counter, count, first, begun, work) calls work(i) for the group's share of the numbers 0 to count - 1: for
+// `first`, if it is not negative, and then for those that it gets by the counter, from `begun` on, until work() is false.
+template <class Group, class Take>
+MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                            std::int64_t step, int index, int groups, const Take &take) {
+    const int sends = sends_end(x), copies = o.own_end - sends;
+    const shares has = shares_of(sends, copies, 0, groups, groups);
+    begin_in_order(group, o, x, step, index, groups, has);
+    const int first = index - has.senders;
+    if (!has.are_fixed)
+        take(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders, [&](int i) {
+            fill_parcel(group, x, sends + i, step);
+            return true;
+        });
+    else if (first >= 0 && first < copies)
+        fill_parcel(group, x, sends + first, step);
 }
 
 // Whether the sender of a parcel that has arrived has stored it into the ghost cells.
@@ -130,18 +161,24 @@ MPIX_FN bool came_directly(const stream_exchange_args &o, const device_exchange 
            mpix::detail::load_relaxed(o.direct.received_directly + (parcel - o.own_end)) == detail::number_of(x, step);
 }
 
-// Waits for the group's share of the messages, and puts it into the fields.
+// Waits for a parcel, and puts it into the fields.
+template <class Group>
+MPIX_FN bool receive_parcel(const Group &group, const stream_exchange_args &o, const device_exchange &x, int i,
+                            std::int64_t step) {
+    const auto all = [](const detail::device_parcel &) { return true; };
+    if (detail::await_parcels(group, x, i, i + 1, step, default_timeout, all) != MPI_SUCCESS) return false;
+    if (!came_directly(o, x, i, step))
+        fill_parcel(group, x, i, step);
+    else if (group.thread_rank() == 0)
+        mpix::detail::increment_relaxed_gpu(o.words + stream_exchange_args::direct_at);
+    return true;
+}
+// The group's share of the messages.
 template <class Group>
 MPIX_FN void receive_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                               std::int64_t step, int index, int groups) {
-    const auto all = [](const detail::device_parcel &) { return true; };
-    for (int i = o.own_end + index; i < x.received_end_; i += groups) {
-        if (detail::await_parcels(group, x, i, i + 1, step, default_timeout, all) != MPI_SUCCESS) return;
-        if (!came_directly(o, x, i, step))
-            fill_parcel(group, x, i, step);
-        else if (group.thread_rank() == 0)
-            mpix::detail::increment_relaxed_gpu(o.words + stream_exchange_args::direct_at);
-    }
+    for (int i = o.own_end + index; i < x.received_end_; i += groups)
+        if (!receive_parcel(group, o, x, i, step)) return;
 }
 
 // Group 0 ends the exchange before this one, and begins the next exchange of its set. It may, because the finish before
@@ -159,12 +196,33 @@ MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, 
         (void)next(group, x, step - 1);
 }
 
-// Both. Each group sends before it waits.
-template <class Group>
+// Both. Groups that send wait for nothing before, so what a neighbour waits for is under way.
+template <class Group, class Take>
 MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
-                          std::int64_t step, int index, int groups) {
-    if (index != 0) start_in_order(group, o, x, step, index - 1, groups - 1);
-    finish_in_order(group, o, x, step, index, groups);
+                          std::int64_t step, int index, int groups, const Take &take) {
+    if (index == 0) {
+        if (step > 0) (void)next(group, x, step - 1);
+        return;
+    }
+    --index, --groups;
+    const int sends = sends_end(x), copies = o.own_end - sends, receives = x.received_end_ - o.own_end;
+    const shares has = shares_of(sends, copies, receives, groups, o.most_receivers);
+    begin_in_order(group, o, x, step, index, groups, has);
+    const int first = index - has.senders, first_receive = index - has.first_receiver;
+    const auto copy = [&](int i) {
+        fill_parcel(group, x, sends + i, step);
+        return true;
+    };
+    const auto receive = [&](int i) { return receive_parcel(group, o, x, o.own_end + i, step); };
+    if (has.are_fixed) {
+        if (first >= 0 && first < copies) copy(first);
+        if (first_receive >= 0) (void)receive(first_receive);
+        return;
+    }
+    take(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders, copy);
+    if (first_receive >= 0)
+        take(o.words + stream_exchange_args::received_at, receives, first_receive, groups - has.first_receiver,
+             receive);
 }
 
 // Ends an exchange: what each group of a finish, or run, does last, also after a failure.
@@ -176,7 +234,9 @@ MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std
     // additions.
     const auto all = static_cast<std::uint64_t>(groups);
     if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
-    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
+    for (const int counter :
+         {stream_exchange_args::ended_at, stream_exchange_args::copied_at, stream_exchange_args::received_at})
+        mpix::detail::store_relaxed(o.words + counter, 0);
     mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 

@@ -25,6 +25,7 @@
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/halo_kernels/kernel_report.h"
+#include "host/halo_kernels/ranks_of_gpu.h"
 #include "host/halo_kernels/stream_exchange_internals.h"
 #include "host/halo_tables/tiles.h"
 #include "host/profiled_range.h"
@@ -49,7 +50,7 @@ struct stream_exchange_state {
     device_memory words;
     direct_neighbours direct;
     stream_exchange_args ordered{};
-    bool one_kernel = false;  // for run()
+    bool run_is_one_kernel = true;
     bool started = false, failed = false;
     stream_exchange_state *kept_before = nullptr;  // see keep()
 
@@ -73,14 +74,19 @@ void play(stream_call which, const stream_exchange_args &o) {
     const thread_group group = this_thread();
     const std::int64_t step = next_step(o);
     const device_exchange x = in_phase(o, step);
+    // One group has all numbers.
+    const auto take = [](std::uint64_t *, int count, int, int, const auto &work) {
+        for (int i = 0; i < count; ++i)
+            if (!work(i)) return;
+    };
     switch (which) {
         case stream_call::start:
-            return start_in_order(group, o, x, step, 0, 1);
+            return start_in_order(group, o, x, step, 0, 1, take);
         case stream_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
             return end_in_order(group, o, step, 1);
         case stream_call::run:
-            for (int index = 0; index < 2; ++index) run_in_order(group, o, x, step, index, 2);
+            for (int index = 0; index < 2; ++index) run_in_order(group, o, x, step, index, 2, take);
             return end_in_order(group, o, step, 1);
         case stream_call::drain_sends:
             return drain_sends_in_order(group, x, step, 0, 1);
@@ -200,6 +206,8 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
                  .phase = 0,
                  .words = reinterpret_cast<std::uint64_t *>(x.words.address()),
                  .own_end = static_cast<std::int32_t>(own - k.parcels.begin()),
+                 .run_groups = 1,  // the host's thread
+                 .most_receivers = 1,
                  .direct = {}};
     s = outcome_of([&] { x.direct.find(k, x.ordered.own_end, options.direct); });
     check_collectively(grid->comm, stream_exchange_call, s);
@@ -208,7 +216,8 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
         const std::vector<int> &ranks = x.direct.sends_directly_to();
         m.direct = std::find(ranks.begin(), ranks.end(), m.peer) != ranks.end();
     }
-    x.one_kernel = !x.on_gpu() || gpu::fits_one_kernel(x.ordered, k.where.device);
+    const int sharing = count_ranks_of_gpu(*grid, k.where);
+    if (x.on_gpu()) x.run_is_one_kernel = gpu::plan_run(x.ordered, k.where.device, sharing);
     s = begin(x);
     try {
         check_collectively(grid->comm, stream_exchange_call, s);
@@ -289,7 +298,7 @@ void stream_exchange::run(CUstream_st *stream) {
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "run");
     demand_no_failure(x, "run");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "run", "the exchange is started; finish it first");
-    if (x.is_timed() || !x.one_kernel) {
+    if (x.is_timed() || !x.run_is_one_kernel) {
         start(stream);
         return finish(stream);
     }

@@ -94,10 +94,11 @@ public:
      */
     void finish(CUstream_st *stream = nullptr);
     /**
-     * start() and finish() in one call, for programs with nothing to enqueue in between. One kernel, and so one launch
-     * less, if its blocks are no more than the GPU has multiprocessors; otherwise the two kernels. All of its blocks
-     * must be resident, since each sends before it waits: where that may not be, as with several ranks of one GPU under
-     * MPS, call the two.
+     * start() and finish() in one call, for programs with nothing to enqueue in between. One kernel, in which some
+     * blocks receive while others send; so it takes less time than the two. All of its blocks must be resident: two for
+     * each multiprocessor, at most, of which half wait for neighbours. Where other kernels fill the GPU and wait for
+     * this one, call the two. Ranks of the grid that share a GPU under MPS have its multiprocessors in equal parts; if
+     * those are too few for one block for each part of a message, run() enqueues the two kernels.
      *
      * Errors: as of both.
      */

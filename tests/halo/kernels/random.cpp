@@ -4,9 +4,10 @@
 // blocks, steps. Kernels compare every byte of the ghost cells in each step, the host every other byte of all
 // allocations at the end.
 //
-//   random [--seed N] [--programs N | --seconds N] [--direct yes]
+//   random [--seed N] [--programs N | --seconds N] [--direct yes | --large yes]
 //   random --late yes    two ranks; needs a short MPIX_STALL_SECONDS
 //
+// --large   in the order of a stream, with more parcels than a kernel has blocks
 // --direct  in the order of a stream, with long rows: some messages must be such that they may be stored straight into ghost cells
 #include <mpi.h>
 
@@ -28,7 +29,7 @@ using device_test::executor;
 namespace {
 
 // Returns how many bytes, or calls, were wrong. Adds the messages that may be stored straight into ghost cells.
-std::uint64_t run_program(unsigned seed, int rank, executor &where, halo_test::rows which, int &direct) {
+std::uint64_t run_program(unsigned seed, int rank, executor &where, halo_test::domains which, int &direct) {
     halo_test::random_case c(seed, rank, where, which);
     std::uint64_t wrong = 0;
     if (c.in_stream())
@@ -41,7 +42,7 @@ std::uint64_t run_program(unsigned seed, int rank, executor &where, halo_test::r
 int run(int argc, char **argv) {
     unsigned seed = 1;
     int programs = 20, seconds = 0, rank = 0, local_rank = 0;
-    bool is_late = false, demands_direct = false;
+    bool is_late = false, demands_direct = false, are_large = false;
     int direct = 0, all_direct = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i];
@@ -50,13 +51,16 @@ int run(int argc, char **argv) {
         if (option == "--seconds") seconds = std::atoi(argv[i + 1]);
         if (option == "--late") is_late = true;
         if (option == "--direct") demands_direct = true;
+        if (option == "--large") are_large = true;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
     MPI_Comm_free(&node);
-    const halo_test::rows which = demands_direct ? halo_test::rows::are_long : halo_test::rows::any;
+    const halo_test::domains which = demands_direct ? halo_test::domains::long_rows
+                                     : are_large    ? halo_test::domains::large
+                                                    : halo_test::domains::any;
     executor where(local_rank);
     if (is_late) return halo_test::late(where, rank);
     const double begin = MPI_Wtime();

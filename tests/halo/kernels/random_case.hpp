@@ -26,8 +26,9 @@ using device_test::executor;
 constexpr unsigned char poison = 0xd5;
 constexpr int most_areas = 24;
 
-// Rows: short, and boxes cut anyhow; or long, and not cut, so that ghost cells beyond the other sides lie in long runs.
-enum class rows { any, are_long };
+// Domains: small, and boxes cut anyhow; or with long rows, not cut, so that ghost cells beyond the other sides lie in long
+// runs; or large, with small tiles, so that an exchange has more parcels than a kernel has blocks.
+enum class domains { any, long_rows, large };
 
 // A part of one of the rank's boxes, which a kernel waits for.
 struct area {
@@ -37,24 +38,30 @@ struct area {
 
 class random_case {
 public:
-    random_case(unsigned seed, int rank, executor &where, rows which)
+    random_case(unsigned seed, int rank, executor &where, domains which)
         : where_(where), shared_(seed), own_(64 * seed + static_cast<unsigned>(rank)) {
-        const bool are_long = which == rows::are_long;
-        dimensions_ = pick(are_long ? 2 : 1, 3);
+        const bool are_long = which == domains::long_rows, is_large = which == domains::large;
+        dimensions_ = is_large ? 3 : pick(are_long ? 2 : 1, 3);
         std::vector<std::int64_t> extent;
         mpix::halo::grid_options cut;
         domain whole{{1, 1, 1}, {}};
         for (int a = 0; a < dimensions_; ++a) {
             const auto axis = static_cast<std::size_t>(a);
-            extent.push_back(dimensions_ == 1 ? pick(8, 60) : pick(a == 0 ? 8 : are_long ? 4 : 1, 12));
+            extent.push_back(is_large           ? pick(50, 70)
+                             : dimensions_ == 1 ? pick(8, 60)
+                                                : pick(a == 0     ? 8
+                                                       : are_long ? 4
+                                                                  : 1,
+                                                       12));
             if (are_long && a == 0) cut.shortest[0] = extent[0] *= 4;
             cut.periodic[axis] = whole.periodic[axis] = pick(0, 1) == 1;
             whole.extent[axis] = extent.back();
         }
-        if (pick(0, 1) == 0 && !are_long) choose_boxes(whole.extent, cut);
+        if (pick(0, 1) == 0 && which == domains::any) choose_boxes(whole.extent, cut);
         grid_.emplace(MPI_COMM_WORLD, extent, cut);
         options_ = {.tile = {}, .sets = pick(2, 4)};
-        for (int a = 0; a < dimensions_; ++a) options_.tile[static_cast<std::size_t>(a)] = pick(0, 5);
+        for (int a = 0; a < dimensions_; ++a)
+            options_.tile[static_cast<std::size_t>(a)] = pick(is_large ? 4 : 0, is_large ? 8 : 5);
         if (are_long) options_.tile[0] = 0;
         options_.box_waits = pick(0, 1) == 1;
         by_tiles_ = !options_.box_waits || pick(0, 2) == 0;
@@ -62,7 +69,7 @@ public:
         views_.count = pick(1, most_fields);
         for (int f = 0; f < views_.count; ++f) fields_.push_back(make_field(whole, f));
         wrong_ = static_cast<std::uint64_t *>(where_.allocate_shared(sizeof(std::uint64_t)));
-        in_stream_ = pick(0, 2) == 0 || are_long;
+        in_stream_ = pick(0, 2) == 0 || which != domains::any;
     }
     ~random_case() {
         where_.release_shared(wrong_);
