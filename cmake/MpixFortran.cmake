@@ -3,11 +3,11 @@
 # MPIX_HAVE_FORTRAN: a Fortran compiler and the MPI library's module mpi_f08 are there, so the modules mpix, mpix_halo
 # and mpix_device are built. (libmpix serves Fortran programs in any case; it needs neither.)
 # MPIX_FORTRAN_LIBRARY_IS_PARTITIONED: 1 if mpi_f08 has the partitioned calls, else 0.
-# MPIX_FORTRAN_F08_INIT_TAKES_INFO: 0 if mpi_f08 has MPI_Psend_init and MPI_Precv_init without their argument `info`, as
+# MPIX_F08_INIT_TAKES_INFO: 0 if mpi_f08 has MPI_Psend_init and MPI_Precv_init without their argument `info`, as
 # that of Open MPI 5.0.7, else 1.
 
 set(MPIX_HAVE_FORTRAN OFF)
-set(MPIX_FORTRAN_F08_INIT_TAKES_INFO 1)  # also where there is no mpi_f08, or none with these calls
+set(MPIX_F08_INIT_TAKES_INFO 1)  # also where there is no mpi_f08, or none with these calls
 set(MPIX_FORTRAN_MISSING "")
 string(TOUPPER "${MPIX_FORTRAN}" mpix_fortran_choice)
 if(mpix_fortran_choice STREQUAL "AUTO" AND MPIX_SANITIZE)
@@ -65,9 +65,9 @@ if(MPIX_HAVE_FORTRAN)
             type(MPI_Request) :: request
             integer, asynchronous :: buffer(1)
             call MPI_Psend_init(buffer, 1, 1_MPI_COUNT_KIND, MPI_INTEGER, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, request)
-            end program\n" MPIX_MPI_F08_PSEND_INIT_TAKES_INFO SRC_EXT f90)
-        if(NOT MPIX_MPI_F08_PSEND_INIT_TAKES_INFO)
-            set(MPIX_FORTRAN_F08_INIT_TAKES_INFO 0)
+            end program\n" MPIX_F08_TRIAL_TAKES_INFO SRC_EXT f90)
+        if(NOT MPIX_F08_TRIAL_TAKES_INFO)
+            set(MPIX_F08_INIT_TAKES_INFO 0)
         endif()
     endif()
     unset(CMAKE_REQUIRED_LIBRARIES)

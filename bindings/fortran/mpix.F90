@@ -9,7 +9,7 @@
 #define MPIX_LIBRARY_IS_PARTITIONED @MPIX_FORTRAN_LIBRARY_IS_PARTITIONED@
 ! 0: mpi_f08 declares MPI_Psend_init and MPI_Precv_init without info, as that of Open MPI 5.0.7. Then this module adds the
 ! form with info to the same generic names. The module mpi has info there, so the form with integers is not added.
-#define MPIX_F08_INIT_TAKES_INFO @MPIX_FORTRAN_F08_INIT_TAKES_INFO@
+#define MPIX_F08_INIT_TAKES_INFO @MPIX_F08_INIT_TAKES_INFO@
 
 module mpix
   use, intrinsic :: iso_c_binding, only: c_int, c_intptr_t, c_loc, c_long_long, c_null_ptr, c_ptr
