@@ -33,8 +33,8 @@ launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchan
                                CUstream_st *stream);
 // Sets run_groups and most_receivers, if so many ranks use the device; false: run has to be two kernels. All blocks of
 // the ranks' runs have room on the device at the same time. On a rank's own device the blocks that wait take half of it,
-// so neighbours may run two exchanges in any order. Several ranks have few blocks each: if these had several parcels,
-// two kernels with more of them would copy more at a time.
+// so neighbours may run two exchanges in any order. Two kernels, in which all blocks do the same, are faster if there
+// are many own cells to copy; and with several ranks, which have few blocks each, if these had several parcels.
 bool plan_run(halo::stream_exchange_args &o, int device, int ranks);
 // Waits for all work on the device. One sentence for the user, empty for success.
 std::string finish_device(int device);

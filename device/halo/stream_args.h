@@ -39,14 +39,14 @@ struct stream_exchange_args {
     device_exchange x;
     std::int32_t phase;  // which allocation of each field, 0 or 1
     // In memory of the device: the step of the exchange that is started next, or under way; the groups of the present
-    // finish that have ended; how many parcels have come directly; and of the present exchange, how many parcels of own
-    // cells, and of messages, groups have taken by a counter.
+    // finish that have ended; how many parcels have come directly; and how many parcels of own cells groups have taken by
+    // a counter, in the present exchange.
     std::uint64_t *words;
     std::int32_t own_end;  // the parcels of own cells end here, and those of messages begin
     // Of run: its groups, and how many of them wait for messages, at most.
     std::int32_t run_groups, most_receivers;
     direct_stores direct;
-    static constexpr int next_at = 0, ended_at = 1, direct_at = 2, copied_at = 3, received_at = 4, words_count = 5;
+    static constexpr int next_at = 0, ended_at = 1, direct_at = 2, copied_at = 3, words_count = 4;
 };
 
 // The parcels that are sent come first, 0 to sends_end() - 1, then those of own cells, then those of messages.

@@ -111,8 +111,9 @@ struct shares {
 MPIX_FN shares shares_of(int sends, int copies, int receives, int groups, int most_receivers) {
     if (sends + copies <= groups && receives <= groups && receives <= most_receivers)
         return {true, sends, groups - receives};
-    const int half = groups / 2 > 1 ? groups / 2 : 1;
-    return {false, sends < half ? sends : half, groups > most_receivers ? groups - most_receivers : 0};
+    const int half = groups / 2 > 1 ? groups / 2 : 1, left = groups - copies - receives;
+    const int most_senders = left > half ? left : half;
+    return {false, sends < most_senders ? sends : most_senders, groups > most_receivers ? groups - most_receivers : 0};
 }
 
 // Sends the parcels that one of `groups` groups has.
@@ -137,22 +138,21 @@ MPIX_FN void begin_in_order(const Group &group, const stream_exchange_args &o, c
 
 // Sends, and copies own cells to own ghost cells.
 //
-// take(counter, count, first, begun, work) calls work(i) for the group's share of the numbers 0 to count - 1: for
-// `first`, if it is not negative, and then for those that it gets by the counter, from `begun` on, until work() is false.
-template <class Group, class Take>
+// Numbers(counter, count, first, begun).take() is the group's next of the numbers that all groups take from a counter, or
+// `count`, if none is left. The first one is `first`, if it is not negative; the counter begins at `begun`.
+template <class Numbers, class Group>
 MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
-                            std::int64_t step, int index, int groups, const Take &take) {
+                            std::int64_t step, int index, int groups) {
     const int sends = sends_end(x), copies = o.own_end - sends;
     const shares has = shares_of(sends, copies, 0, groups, groups);
     begin_in_order(group, o, x, step, index, groups, has);
     const int first = index - has.senders;
-    if (!has.are_fixed)
-        take(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders, [&](int i) {
-            fill_parcel(group, x, sends + i, step);
-            return true;
-        });
-    else if (first >= 0 && first < copies)
-        fill_parcel(group, x, sends + first, step);
+    if (has.are_fixed) {
+        if (first >= 0 && first < copies) fill_parcel(group, x, sends + first, step);
+        return;
+    }
+    Numbers own(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders);
+    for (int i = own.take(); i < copies; i = own.take()) fill_parcel(group, x, sends + i, step);
 }
 
 // Whether the sender of a parcel that has arrived has stored it into the ghost cells.
@@ -161,7 +161,7 @@ MPIX_FN bool came_directly(const stream_exchange_args &o, const device_exchange 
            mpix::detail::load_relaxed(o.direct.received_directly + (parcel - o.own_end)) == detail::number_of(x, step);
 }
 
-// Waits for a parcel, and puts it into the fields.
+// Waits for a parcel, and puts it into the fields. False: a call has failed.
 template <class Group>
 MPIX_FN bool receive_parcel(const Group &group, const stream_exchange_args &o, const device_exchange &x, int i,
                             std::int64_t step) {
@@ -196,10 +196,11 @@ MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, 
         (void)next(group, x, step - 1);
 }
 
-// Both. Groups that send wait for nothing before, so what a neighbour waits for is under way.
-template <class Group, class Take>
+// Both. Groups that send wait for nothing before, so what a neighbour waits for is under way. The others copy own cells
+// meanwhile.
+template <class Numbers, class Group>
 MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
-                          std::int64_t step, int index, int groups, const Take &take) {
+                          std::int64_t step, int index, int groups) {
     if (index == 0) {
         if (step > 0) (void)next(group, x, step - 1);
         return;
@@ -208,21 +209,17 @@ MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, con
     const int sends = sends_end(x), copies = o.own_end - sends, receives = x.received_end_ - o.own_end;
     const shares has = shares_of(sends, copies, receives, groups, o.most_receivers);
     begin_in_order(group, o, x, step, index, groups, has);
-    const int first = index - has.senders, first_receive = index - has.first_receiver;
-    const auto copy = [&](int i) {
-        fill_parcel(group, x, sends + i, step);
-        return true;
-    };
-    const auto receive = [&](int i) { return receive_parcel(group, o, x, o.own_end + i, step); };
+    const int first = index - has.senders;
+    int received = index >= has.first_receiver ? index - has.first_receiver : receives;
     if (has.are_fixed) {
-        if (first >= 0 && first < copies) copy(first);
-        if (first_receive >= 0) (void)receive(first_receive);
+        if (first >= 0 && first < copies) fill_parcel(group, x, sends + first, step);
+        if (received < receives) (void)receive_parcel(group, o, x, o.own_end + received, step);
         return;
     }
-    take(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders, copy);
-    if (first_receive >= 0)
-        take(o.words + stream_exchange_args::received_at, receives, first_receive, groups - has.first_receiver,
-             receive);
+    Numbers own(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders);
+    for (int i = own.take(); i < copies; i = own.take()) fill_parcel(group, x, sends + i, step);
+    for (; received < receives; received += groups - has.first_receiver)
+        if (!receive_parcel(group, o, x, o.own_end + received, step)) return;
 }
 
 // Ends an exchange: what each group of a finish, or run, does last, also after a failure.
@@ -234,9 +231,8 @@ MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std
     // additions.
     const auto all = static_cast<std::uint64_t>(groups);
     if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
-    for (const int counter :
-         {stream_exchange_args::ended_at, stream_exchange_args::copied_at, stream_exchange_args::received_at})
-        mpix::detail::store_relaxed(o.words + counter, 0);
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::copied_at, 0);
     mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 

@@ -70,23 +70,28 @@ struct stream_exchange_state {
 
 namespace {
 
+// The host's thread plays one group, which has all of them: see start_in_order.
+class all_numbers {
+public:
+    all_numbers(std::uint64_t *, int count, int, int) : count_(count) {}
+    int take() { return next_ < count_ ? next_++ : count_; }
+
+private:
+    int next_ = 0, count_;
+};
+
 void play(stream_call which, const stream_exchange_args &o) {
     const thread_group group = this_thread();
     const std::int64_t step = next_step(o);
     const device_exchange x = in_phase(o, step);
-    // One group has all numbers.
-    const auto take = [](std::uint64_t *, int count, int, int, const auto &work) {
-        for (int i = 0; i < count; ++i)
-            if (!work(i)) return;
-    };
     switch (which) {
         case stream_call::start:
-            return start_in_order(group, o, x, step, 0, 1, take);
+            return start_in_order<all_numbers>(group, o, x, step, 0, 1);
         case stream_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
             return end_in_order(group, o, step, 1);
         case stream_call::run:
-            for (int index = 0; index < 2; ++index) run_in_order(group, o, x, step, index, 2, take);
+            for (int index = 0; index < 2; ++index) run_in_order<all_numbers>(group, o, x, step, index, 2);
             return end_in_order(group, o, step, 1);
         case stream_call::drain_sends:
             return drain_sends_in_order(group, x, step, 0, 1);

@@ -60,31 +60,42 @@ std::vector<int> tiling::touched_by_points(box part) const {
 }
 
 index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes) {
-    // Chosen by trial between two H200 and two H100, for enough blocks with enough bytes each. Each tile costs time when the
-    // exchange is made.
-    constexpr std::int64_t parts = 4, least = 8, most_side_bytes = 32 << 10, most_tiles = 4096;
+    // Chosen by trial between two H200, for enough blocks with enough bytes each. Each tile costs time when the exchange
+    // is made.
+    constexpr std::int64_t parts = 4, least = 8, enough_side_bytes = 32 << 10, most_side_bytes = 128 << 10,
+                           enough_tiles = 64, most_tiles = 4096;
     index3 tile = given, longest{1, 1, 1};
     const auto axes = static_cast<std::size_t>(dimensions);
     for (std::size_t a = 0; a < axes; ++a) {
         for (const box &b : boxes) longest[a] = std::max(longest[a], b.empty() ? 0 : b.size()[a]);
         if (tile[a] == 0) tile[a] = std::max(divide_up(longest[a], parts), least);
     }
-    // Of the largest side: across the axis along which a tile is shortest.
+    // The largest side is across the axis along which a tile is shortest. Its bytes, of a tile; and its tiles.
     std::size_t across = 0;
+    struct side {
+        double bytes, tiles;
+    };
     const auto largest_side = [&] {
         for (std::size_t a = 0; a < axes; ++a)
             if (tile[a] < tile[across]) across = a;
-        double side = static_cast<double>(depth_bytes);
-        for (std::size_t a = 0; a < axes; ++a)
-            if (a != across) side *= static_cast<double>(tile[a]);
-        return side;
+        side largest{static_cast<double>(depth_bytes), 1};
+        for (std::size_t a = 0; a < axes; ++a) {
+            if (a == across) continue;
+            largest.bytes *= static_cast<double>(tile[a]);
+            largest.tiles *= static_cast<double>(divide_up(longest[a], tile[a]));
+        }
+        return largest;
+    };
+    const auto is_large = [&] {
+        const side largest = largest_side();
+        return largest.bytes > most_side_bytes || (largest.bytes > enough_side_bytes && largest.tiles < enough_tiles);
     };
     const auto tiles = [&] {
         double all = 1;
         for (std::size_t a = 0; a < axes; ++a) all *= static_cast<double>(divide_up(longest[a], tile[a]));
         return all;
     };
-    while (largest_side() > most_side_bytes && tiles() < most_tiles) {
+    while (is_large() && tiles() < most_tiles) {
         std::size_t halved = axes;
         for (std::size_t a = 0; a < axes; ++a)
             if (a != across && given[a] == 0 && tile[a] > least && (halved == axes || tile[a] > tile[halved]))
