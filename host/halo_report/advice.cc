@@ -11,20 +11,20 @@ namespace mpix::halo {
 namespace {
 
 // Median seconds of an exchange of one field without computing, on two H200 that NVLink joins, with copies of the rank's own
-// cells along two periodic axes; in a stream by start() and finish() with direct stores, inside a kernel by the tiles that
-// are best for it: docs/results/halo_gpu_h200.csv.
+// cells along two periodic axes; in a stream by start() and finish(), inside a kernel by the tiles that are best for it:
+// docs/results/halo_gpu_h200.csv.
 struct measured {
     double bytes, kernel, stream;
 };
 using measured_points = std::array<measured, 4>;
-constexpr measured_points of_faces = {{{65536, 13.88e-6, 19.04e-6},
-                                       {262144, 17.14e-6, 21.23e-6},
-                                       {1048576, 27.38e-6, 26.82e-6},
-                                       {4194304, 79.88e-6, 57.21e-6}}};
-constexpr measured_points of_all_neighbours = {{{74240, 29.22e-6, 19.56e-6},
-                                                {279040, 36.59e-6, 24.37e-6},
-                                                {1081856, 47.64e-6, 28.27e-6},
-                                                {4327424, 115.71e-6, 61.23e-6}}};
+constexpr measured_points of_faces = {{{65536, 13.88e-6, 18.78e-6},
+                                       {262144, 16.84e-6, 20.20e-6},
+                                       {1048576, 26.87e-6, 23.41e-6},
+                                       {4194304, 78.20e-6, 50.31e-6}}};
+constexpr measured_points of_all_neighbours = {{{74240, 28.96e-6, 19.49e-6},
+                                                {279040, 36.57e-6, 23.16e-6},
+                                                {1081856, 47.70e-6, 24.85e-6},
+                                                {4327424, 113.65e-6, 52.94e-6}}};
 
 // The segment of the broken line through the points in which so many bytes lie; beyond its ends the nearest one.
 const measured &segment_of(const measured_points &points, double bytes) {
