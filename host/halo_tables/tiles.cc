@@ -76,7 +76,8 @@ index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &
         double bytes, tiles;
     };
     const auto largest_side = [&] {
-        for (std::size_t a = 0; a < axes; ++a)
+        across = 0;
+        for (std::size_t a = 1; a < axes; ++a)
             if (tile[a] < tile[across]) across = a;
         side largest{static_cast<double>(depth_bytes), 1};
         for (std::size_t a = 0; a < axes; ++a) {

@@ -25,7 +25,8 @@ TEST_CASE("groups share out parcels") {
             CHECK(groups - has.first_receiver == receives);
         } else {
             CHECK((has.senders > 0) == (sends > 0));
-            CHECK(has.senders <= std::max(groups / 2, 1));
+            // The others have something to do.
+            CHECK(has.senders <= std::max({groups / 2, 1, groups - copies - receives}));
             CHECK(has.first_receiver < groups);
         }
         // With enough groups nobody has two parcels.

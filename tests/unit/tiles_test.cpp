@@ -103,7 +103,7 @@ TEST_CASE(
     CHECK(chosen({{{0, 0, 0}, {128, 128, 1}}}, {}, 2) == index3{32, 32, 0});
     // On a line a tile's side is a point, however long the tile.
     CHECK(chosen({{{0, 0, 0}, {5000, 1, 1}}}, {}, 1, 1 << 20) == index3{1250, 0, 0});
-    CHECK(chosen({{{0, 0, 0}, {512, 512, 512}}}, {0, 300, 0}, 3, 96) == index3{8, 300, 16});
+    CHECK(chosen({{{0, 0, 0}, {512, 512, 512}}}, {0, 300, 0}, 3, 96) == index3{16, 300, 8});
 
     // Cubes: one value of 8 bytes beyond each side, and 12 of them.
     const auto edge = [&](std::int64_t length, std::int64_t depth_bytes) {
@@ -116,7 +116,7 @@ TEST_CASE(
     CHECK(edge(512, 8) == 64);
     CHECK(edge(64, 96) == 16);
     CHECK(edge(128, 96) == 16);
-    CHECK(edge(256, 96) == 16);
+    CHECK(edge(256, 96) == 32);
     CHECK(edge(512, 96) == 32);
 
     std::mt19937 random(17);
@@ -129,11 +129,18 @@ TEST_CASE(
         const index3 tile = chosen({{{0, 0, 0}, {length[0], length[1], length[2]}}}, {}, 3, depth_bytes);
         CAPTURE(length, depth_bytes);
         const std::int64_t tiles = tiling({{0, 0, 0}, length}, tile).count();
+        const bool is_least = tiles >= 4096 || tile == index3{8, 8, 8};
+        std::int64_t largest = 0, tiles_of_largest = 0;
         for (std::size_t a = 0; a < 3; ++a) {
             CHECK(tile[a] >= 8);
             CHECK(tile[a] <= std::max<std::int64_t>(8, (length[a] + 3) / 4));
             const std::int64_t side_bytes = tile[(a + 1) % 3] * tile[(a + 2) % 3] * depth_bytes;
-            CHECK((side_bytes <= 32 << 10 || tiles >= 4096 || tile == index3{8, 8, 8}));
+            CHECK((side_bytes <= 128 << 10 || is_least));
+            if (side_bytes <= largest) continue;
+            const auto along = [&](std::size_t axis) { return (length[axis] + tile[axis] - 1) / tile[axis]; };
+            largest = side_bytes;
+            tiles_of_largest = along((a + 1) % 3) * along((a + 2) % 3);
         }
+        CHECK((largest <= 32 << 10 || tiles_of_largest >= 64 || is_least));
     }
 }
