@@ -69,8 +69,10 @@ status malformed(const char *variable, const std::string &value, const std::stri
 
 template <class Knob>
 status parse_knob(const char *variable, const std::string &value, Knob &knob) {
-    if (parse(value, knob)) return {};
-    return malformed(variable, value, std::string("it takes ") + takes(knob));
+    Knob parsed{};  // of a malformed value nothing is kept: who prints what is wrong reads knobs, too
+    if (!parse(value, parsed)) return malformed(variable, value, std::string("it takes ") + takes(knob));
+    knob = std::move(parsed);
+    return {};
 }
 
 template <class Knob>

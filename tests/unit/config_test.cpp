@@ -154,6 +154,22 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
     }
 }
 
+TEST_CASE("of a malformed value nothing is kept") {  // waits read MPIX_STALL_SECONDS before the program is told
+    for (const char *const value : {"nan", "inf", "1e308", "-1", "3s"}) {
+        CAPTURE(value);
+        environment = {{"MPIX_STALL_SECONDS", value}};
+        configuration c;
+        CHECK(!read(c).ok());
+        CHECK(c.stall_seconds == 300);
+    }
+    environment = {{"MPIX_EAGER_BYTES", "1k"}, {"MPIX_WORK_QUEUE", "no"}, {"MPIX_RGET_BYTES", "4k"}};
+    configuration c;
+    CHECK(!read(c).ok());
+    CHECK(c.eager_bytes == 1048576);
+    CHECK(c.work_queue);
+    CHECK(c.rget_bytes.automatic);
+}
+
 TEST_CASE("the sentence says what a variable takes") {
     const std::vector<std::array<std::string, 2>> takes = {{"MPIX_EAGER_BYTES", "a whole number, at least 0"},
                                                            {"MPIX_INLINE_BYTES", "auto, or a whole number, at least 0"},
