@@ -2,7 +2,10 @@
 #include "host/transfer/layout_check.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "device/cuda/allocation.h"
 #include "host/format.h"
@@ -15,6 +18,46 @@ constexpr const char *advice =
     "partition i begins i * count extents of the datatype behind the buffer's start; a column, say, needs "
     "MPI_Type_create_resized";
 
+// A piece of the message: where it lies in the buffer, and in which partition.
+struct placed {
+    std::int64_t offset;
+    std::size_t partition;
+};
+
+// By their offsets.
+std::vector<placed> placed_pieces(const request &r, const std::vector<std::int64_t> &in_packing_order) {
+    const std::size_t each = in_packing_order.size() / static_cast<std::size_t>(r.op.partitions);
+    std::vector<placed> pieces(in_packing_order.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i] = {in_packing_order[i], i / each};
+    std::sort(pieces.begin(), pieces.end(), [](const placed &a, const placed &b) {
+        return a.offset != b.offset ? a.offset < b.offset : a.partition < b.partition;
+    });
+    return pieces;
+}
+
+// Where the first two pieces overlap that are of different partitions, and of one.
+struct overlaps {
+    std::optional<std::int64_t> of_partitions, within_one;
+};
+
+overlaps first_overlaps(const std::vector<placed> &pieces, std::int64_t length) {
+    overlaps found;
+    placed last = pieces.front();          // before the piece that is looked at
+    std::optional<placed> last_of_others;  // of another partition than `last`
+    for (auto now = pieces.begin() + 1; now != pieces.end(); ++now) {
+        const auto meets = [&](const placed &before) { return now->offset - before.offset < length; };
+        const bool same = last.partition == now->partition;
+        if (same && meets(last) && !found.within_one) found.within_one = now->offset;
+        if (!same) last_of_others = last;
+        if (last_of_others && meets(*last_of_others)) {
+            found.of_partitions = now->offset;
+            break;
+        }
+        last = *now;
+    }
+    return found;
+}
+
 }  // namespace
 
 void check_layout(const request &r, const char *call) {
@@ -26,14 +69,16 @@ void check_layout(const request &r, const char *call) {
         const std::int64_t piece = message.piece();
         if (bytes / static_cast<std::uint64_t>(piece) > most_offsets)
             return say(format("check: {}: the message has too many pieces to look at", call));
-        std::vector<std::int64_t> offsets = message.offsets();
-        std::sort(offsets.begin(), offsets.end());
-        low = offsets.front();
-        high = offsets.back() + piece;
-        const auto twice = std::adjacent_find(offsets.begin(), offsets.end(),
-                                              [piece](std::int64_t a, std::int64_t b) { return b - a < piece; });
-        if (twice != offsets.end())
-            say(format("check: {}: the partitions overlap, at byte {} of the buffer; {}", call, *(twice + 1), advice));
+        const std::vector<placed> pieces = placed_pieces(r, message.offsets());
+        low = pieces.front().offset;
+        high = pieces.back().offset + piece;
+        const overlaps found = first_overlaps(pieces, piece);
+        if (found.of_partitions)
+            say(format("check: {}: the partitions overlap, at byte {} of the buffer; {}", call, *found.of_partitions,
+                       advice));
+        else if (found.within_one && r.kind == MPIX_KIND_RECV)  // a send may read a byte twice
+            say(format("check: {}: the datatype has byte {} of the buffer twice, which MPI does not allow of a receive",
+                       call, *found.within_one));
     }
     const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(r.op.buffer) + static_cast<std::uintptr_t>(low),
                          end = reinterpret_cast<std::uintptr_t>(r.op.buffer) + static_cast<std::uintptr_t>(high);

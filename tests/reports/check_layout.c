@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * check_layout <case>: a receive whose partitions overlap, leave the buffer's memory, or do neither, with
- * MPIX_CHECK=1. */
+ * MPIX_CHECK=1; and a send and a receive whose datatype has bytes twice. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <mpix/mpix.h>
@@ -19,9 +19,41 @@ static double *matrix(void) {
     return (double *)memory;
 }
 
+/* Two blocks of which the second begins within the first. Partitions do not overlap, if they are so far apart. */
+static MPI_Datatype twice_within(int apart) {
+    const int lengths[] = {3, 3}, places[] = {0, 2};
+    MPI_Datatype blocks, type;
+    MPI_Type_indexed(2, lengths, places, MPI_DOUBLE, &blocks);
+    MPI_Type_create_resized(blocks, 0, apart * (MPI_Aint)sizeof(double), &type);
+    MPI_Type_free(&blocks);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+static void make(int send, void *buffer, int partitions, MPI_Datatype type) {
+    MPI_Request request;
+    /* What leaves the buffer's memory is an error, too, where the memory behind it cannot be written. */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    const int code = send ? MPI_Psend_init(buffer, partitions, 1, type, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request)
+                          : MPI_Precv_init(buffer, partitions, 1, type, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request);
+    if (code == MPI_SUCCESS) MPI_Request_free(&request);
+}
+
+static int twice(const char *which) {
+    double buffer[16] = {0};
+    const int send = strncmp(which, "send", 4) == 0, overlap = strstr(which, "overlap") != NULL;
+    MPI_Datatype type = twice_within(overlap ? 4 : 5);
+    make(send, buffer, strstr(which, "one") != NULL ? 1 : 3, type);
+    MPI_Type_free(&type);
+    MPI_Finalize();
+    puts("passed");
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     MPI_Init(&argc, &argv);
+    if (strstr(argv[1], "twice") != NULL) return twice(argv[1]);
     MPI_Datatype column, type;
     MPI_Type_vector(rows, 1, rows, MPI_DOUBLE, &column);
     if (strcmp(argv[1], "column") == 0) /* the commonest mistake: the next partition begins behind the column's end */
@@ -33,11 +65,7 @@ int main(int argc, char **argv) {
     MPI_Type_commit(&type);
     double *const a = matrix();
     if (a == NULL) return 3;
-    MPI_Request request;
-    /* What leaves the buffer's memory is an error, too, where the memory behind it cannot be written. */
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    if (MPI_Precv_init(a, 8, 1, type, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request) == MPI_SUCCESS)
-        MPI_Request_free(&request);
+    make(0, a, 8, type);
     MPI_Type_free(&column);
     MPI_Type_free(&type);
     MPI_Finalize();
