@@ -65,7 +65,7 @@ typedef struct MPIX_Halo_box {
 int MPIX_Halo_radius_all(int cells, int radius[MPIX_HALO_DIRECTIONS]);
 int MPIX_Halo_radius_faces(int cells, int radius[MPIX_HALO_DIRECTIONS]);
 /** What a stencil needs that reads the cells at `count` offsets of three numbers each. Errors: MPI_ERR_COUNT,
-    MPI_ERR_ARG. */
+    MPI_ERR_ARG (a null pointer; a number that has no negative, as INT_MIN). */
 int MPIX_Halo_radius_of(int count, const int offsets[], int radius[MPIX_HALO_DIRECTIONS]);
 
 /* ---- the grid --------------------------------------------------------------------------------- */

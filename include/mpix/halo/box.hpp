@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -103,10 +104,15 @@ struct radius {
         return r;
     }
     /** What a stencil needs that reads the cells at these offsets: with {{1, 1, 0}, {-1, 0, 0}} it reads (x + 1, y + 1)
-        and (x - 1, y). */
+        and (x - 1, y). Errors: MPI_ERR_ARG (a number has no negative: it is the least int). */
     static radius of(const std::vector<std::array<int, 3>> &offsets) {
         radius r;
-        for (const std::array<int, 3> &offset : offsets)
+        for (const std::array<int, 3> &offset : offsets) {
+            for (const int along : offset)
+                if (along < -(std::numeric_limits<int>::max)())
+                    throw error(MPI_ERR_ARG, "mpix::halo::radius::of: a number of an offset is " +
+                                                 std::to_string(along) + "; it is at least " +
+                                                 std::to_string(along + 1));
             for (int number = 0; number < directions; ++number) {
                 // Along each of its axes the offset leads out of the box somewhere, but not everywhere.
                 const std::array<int, 3> step = direction(number);
@@ -120,6 +126,7 @@ struct radius {
                 int &cells = r.cells[static_cast<std::size_t>(number)];
                 if (leads) cells = (std::max)(cells, depth);
             }
+        }
         return r;
     }
     /** One direction, of the neighbour at (x, y, z). Returns *this. Errors: MPI_ERR_ARG (each is -1, 0 or 1). */

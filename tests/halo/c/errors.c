@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // <mpix/halo.h>: each wrong argument is named, on all ranks where the function is collective; and the error handler.
+#include <limits.h>
 #include <stdio.h>
 
 #include <mpix/halo_gpu.h>
@@ -109,6 +110,11 @@ static void wrong_grids(void) {
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_faces(1, NULL));
     EXPECT(MPI_ERR_COUNT, "count is -1", MPIX_Halo_radius_of(-1, &rank, &rank));
     EXPECT(MPI_ERR_ARG, "offsets is null", MPIX_Halo_radius_of(1, NULL, &rank));
+    const int far[] = {1, 0, 0, 0, INT_MIN, 0}, farthest[] = {-INT_MAX, 0, INT_MAX};
+    EXPECT(MPI_ERR_ARG, "a number of an offset is -2147483648; it is at least -2147483647",
+           MPIX_Halo_radius_of(2, far, radius));
+    OK(MPIX_Halo_radius_of(1, farthest, radius));
+    CHECK(radius[MPIX_HALO_DIRECTION(-1, 0, 1)] == INT_MAX);
 }
 
 static void wrong_exchanges(void) {

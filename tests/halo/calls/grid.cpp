@@ -122,4 +122,8 @@ void grids() {
     refused("no direction", MPI_ERR_ARG,
             "mpix::halo::radius::set: there is no direction (2, 0, 0); each of x, y, z is -1, 0 or 1",
             [] { radius().set(2, 0, 0, 1); });
+    refused("an offset without a negative", MPI_ERR_ARG,
+            "mpix::halo::radius::of: a number of an offset is -2147483648; it is at least -2147483647", [] {
+                radius::of({{0, 0, std::numeric_limits<int>::min()}});
+            });
 }
