@@ -109,6 +109,11 @@ status transfer_from_c(int transfer, exchange_options &options) {
     constexpr int automatic = MPIX_HALO_NODE_MESSAGES_AUTOMATIC, always = MPIX_HALO_NODE_MESSAGES_ALWAYS;
     const int flags = transfer < 0 ? 0 : transfer & (MPIX_HALO_IN_MESSAGES | automatic | always);
     options.transfer = static_cast<halo::transfer>(transfer & ~flags);
+    if (options.transfer > transfer::automatic)
+        return failure(MPI_ERR_ARG,
+                       format("transfer is {}; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic), "
+                              "and flags, of which the sum is at most {}",
+                              transfer, MPIX_HALO_IN_MESSAGES + always));
     if ((flags & MPIX_HALO_IN_MESSAGES) != 0) options.ghosts = ghost_storage::in_messages;
     if ((flags & automatic) != 0) options.node_messages = node_messages::automatic;
     if ((flags & always) != 0) options.node_messages = node_messages::always;

@@ -140,6 +140,8 @@ contains
     call expect(MPI_ERR_ARG, 'grid is null')
     call MPIX_Halo_exchange_create(plane, [good], 4, exchange, code)
     call expect(MPI_ERR_ARG, 'transfer is 4; it is 0 (packed)')
+    call MPIX_Halo_exchange_create(plane, [good], 77, exchange, code)
+    call expect(MPI_ERR_ARG, 'transfer is 77; it is 0 (packed)')
     call check(.not. c_associated(exchange%address), 'no exchange is made')
     ! One rank alone has a field without memory, the second of two.
     field = good

@@ -77,7 +77,7 @@ void wrong_ghosts(void) {
     OK(MPIX_Halo_field_init(values, MPI_DOUBLE, radius, &field));
     EXPECT(MPI_ERR_ARG, "transfer is datatype, and the storage of ghost cells (MPIX_HALO_IN_MESSAGES) is in_messages",
            MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_DATATYPE | MPIX_HALO_IN_MESSAGES, &x));
-    EXPECT(MPI_ERR_ARG, "transfer is 8;", MPIX_Halo_exchange_create(grid, 1, &field, 8 | MPIX_HALO_IN_MESSAGES, &x));
+    EXPECT(MPI_ERR_ARG, "transfer is 24;", MPIX_Halo_exchange_create(grid, 1, &field, 8 | MPIX_HALO_IN_MESSAGES, &x));
     OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_AUTOMATIC | MPIX_HALO_IN_MESSAGES, &x));
     EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ghost_pieces(1, 0, x, 0, NULL, &count));
     EXPECT(MPI_ERR_ARG, "i is 1; this rank has 1 boxes", MPIX_Halo_ghost_pieces(0, 1, x, 0, NULL, &count));
@@ -108,7 +108,9 @@ void wrong_node_messages(void) {
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer has MPIX_HALO_NODE_MESSAGES_AUTOMATIC and MPIX_HALO_NODE_MESSAGES_",
                      1, &field, MPIX_HALO_PACKED | automatic | always);
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is -1;", 1, &field, -1);
-    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 7;", 1, &field, 7 | automatic);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 39;", 1, &field, 7 | automatic);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 77;", 1, &field, 77);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 128;", 1, &field, 128);
     EXCHANGE_REFUSED(MPI_ERR_ARG,
                      "rank 0: the choice of node messages (MPIX_HALO_NODE_MESSAGES_) is always, and transfer is plain;",
                      1, &field, MPIX_HALO_PLAIN | always);
