@@ -167,8 +167,8 @@ contains
     call radius_of(size(offsets, 1), size(offsets, 2), offsets, radius, ierror)
   end subroutine
 
-  ! extent and periodic have an entry for each axis. boxes(n + 1) is box n, and owners(n + 1) its rank. within_node
-  ! has the bandwidths between two ranks of a node, row by row.
+  ! extent, periodic and shortest have an entry for each axis. boxes(n + 1) is box n, and owners(n + 1) its rank.
+  ! within_node has the bandwidths between two ranks of a node, row by row.
   subroutine grid_create(comm, extent, grid, periodic, boxes, owners, boxes_per_rank, shortest, within_node, network, &
                          typical_radius, typical_bytes_per_cell, ierror)
     integer, intent(in) :: comm, extent(:)
@@ -184,9 +184,12 @@ contains
     integer(c_int), target :: given_radius(-1:1, -1:1, -1:1)
     real(c_double), allocatable, target :: given_bandwidths(:)
     integer :: axes
+    options%periodic_count = size(extent)
+    options%shortest_count = size(extent)
     if (present(periodic)) then
       axes = min(size(periodic), 3)
       options%periodic(1:axes) = merge(1, 0, periodic(1:axes))
+      options%periodic_count = size(periodic)
     end if
     if (present(boxes)) then
       allocate (given_boxes(max(size(boxes), 1)))
@@ -204,6 +207,7 @@ contains
     if (present(shortest)) then
       axes = min(size(shortest), 3)
       options%shortest(1:axes) = shortest(1:axes)
+      options%shortest_count = size(shortest)
     end if
     if (present(within_node)) then
       if (size(within_node) > 0) then

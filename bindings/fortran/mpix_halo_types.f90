@@ -83,5 +83,6 @@ module mpix_halo_types
     real(c_double) :: network = 0
     type(c_ptr) :: typical_radius = c_null_ptr
     real(c_double) :: typical_bytes_per_cell = 0
+    integer(c_int) :: periodic_count = 0, shortest_count = 0
   end type
 end module

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <mpix/halo.h>
@@ -31,9 +32,17 @@ struct fortran_grid_options {
     double network;
     const fint *typical_radius;
     double typical_bytes_per_cell;
+    fint periodic_count, shortest_count;  // entries that the program gives
 };
 
-status convert(const fortran_grid_options &o, std::vector<MPIX_Halo_box> &boxes, MPIX_Halo_grid_options &made) {
+status convert(const fortran_grid_options &o, fint dimensions, std::vector<MPIX_Halo_box> &boxes,
+               MPIX_Halo_grid_options &made) {
+    if (dimensions < 1 || dimensions > 3)
+        return failure(MPI_ERR_DIMS, format("extent has {} entries; it has 1 to 3", dimensions));
+    for (const auto &[name, entries] : {std::pair{"periodic", o.periodic_count}, {"shortest", o.shortest_count}})
+        if (entries != dimensions)
+            return failure(MPI_ERR_ARG,
+                           format("{} has {} entries; it has {}, one for each axis", name, entries, dimensions));
     for (int a = 0; a < 3; ++a) {
         made.periodic[a] = o.periodic[a];
         made.shortest[a] = o.shortest[a];
@@ -85,9 +94,7 @@ MPIX_HALO_FORTRAN(grid_create, (const fint *comm, const fint *dimensions, const 
     call("MPIX_Halo_grid_create", ierror, [&] {
         std::vector<MPIX_Halo_box> boxes;
         MPIX_Halo_grid_options made = {};
-        status bad = convert(*options, boxes, made);
-        if (*dimensions < 1 || *dimensions > 3)
-            bad = failure(MPI_ERR_DIMS, format("extent has {} entries; it has 1 to 3", *dimensions));
+        const status bad = convert(*options, *dimensions, boxes, made);
         const std::vector<int64_t> cells(extent, extent + *dimensions);
         return create_grid(fortran::comm_of(comm), *dimensions, cells.data(), &made, bad, grid);
     });

@@ -254,13 +254,19 @@ def errors():
     fails(TypeError, "comm is 5", halo.Grid, 5, (4, 4))
     fails(TypeError, "extent is 4", halo.Grid, world, 4)
     fails(ValueError, "extent has 4 numbers", halo.Grid, world, (4, 4, 4, 4))
-    fails(TypeError, "periodic is True; it is up to three bools", halo.Grid, world, (64, 4), periodic=True)
+    fails(TypeError, "periodic is True; it is a bool for each axis", halo.Grid, world, (64, 4), periodic=True)
     for wrong, sentence in ((("a", "b"), "periodic[0] is 'a'; it is True or False"), ("xy", "periodic is 'xy'"),
                             ((True, 1), "periodic[1] is 1; it is True or False"), ([None], "periodic[0] is None"),
                             ((1.0,), "periodic[0] is 1.0"), (5, "periodic is 5")):
         fails(TypeError, sentence, halo.Grid, world, (64, 4), periodic=wrong)
-    fails(ValueError, "periodic has 4 entries", halo.Grid, world, (64, 4), periodic=[False] * 4)
-    for periodic in (numpy.array([True, False]), (numpy.True_, False), (True,)):
+    for entries in (1, 3, 4):
+        fails(ValueError, f"periodic has {entries} entries; it has 2, one for each axis", halo.Grid, world, (64, 4),
+              periodic=[False] * entries)
+        fails(ValueError, f"shortest has {entries} entries; it has 2, one for each axis", halo.Grid, world, (64, 4),
+              shortest=[1] * entries)
+    with halo.Grid(world, (64, 4), periodic=(), shortest=()) as grid:
+        assert grid.periodic == (False, False)
+    for periodic in (numpy.array([True, False]), (numpy.True_, False)):
         with halo.Grid(world, (64, 4), periodic=periodic) as grid:
             assert grid.periodic == (True, False)
     with halo.Grid(world, (n for n in (64, 4)), periodic=(n > 4 for n in (64, 4))) as grid:
@@ -315,6 +321,11 @@ def errors():
         fails(IndexError, "is not within the array along x", u.__getitem__, grid.local().shift(2))
         fails(TypeError, "is not a Box", u.__getitem__, 3)
         fails(ValueError, "fields[0]: its two fields differ", halo.Exchange, grid, [(u, other)])
+        fails(ValueError, "staggered has 1 entries; it has 2, one for each axis", halo.Field, grid, array, faces,
+              staggered=(True,))
+        fails(ValueError, "staggered has 3 entries", grid.points, grid.local(), (True, False, False))
+        fails(ValueError, "below has 1 entries; it has 2, one for each axis", halo.Field, grid, array, faces,
+              below=(1,))
         fails(ValueError, "transfer is 'fast'", halo.Exchange, grid, [u], transfer="fast")
         fails(ValueError, "reduce is 'mean'", halo.Exchange, grid, [u], reduce="mean")
         fails(TypeError, "fields is Field; it is a list of fields", halo.Exchange, grid, u)

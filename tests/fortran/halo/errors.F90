@@ -34,6 +34,7 @@ contains
   subroutine wrong_grids
     type(MPIX_Halo_grid) :: grid
     type(MPIX_Halo_box) :: boxes(ranks)
+    logical :: flags(2) = .true.
     integer :: n
     subject = 'wrong grids'
     call MPIX_Halo_grid_create(MPI_COMM_NULL, [nx, ny], grid, ierror=code)
@@ -44,7 +45,15 @@ contains
     call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, 0], grid, ierror=code)
     call expect(MPI_ERR_DIMS, 'rank 0: extent(2) is 0; it is at least 1')
     call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, [.true., .true., .true.], ierror=code)
-    call expect(MPI_ERR_ARG, 'periodic(3): the domain has 2 axes')
+    call expect(MPI_ERR_ARG, 'periodic has 3 entries; it has 2, one for each axis')
+    call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, [.true.], ierror=code)
+    call expect(MPI_ERR_ARG, 'periodic has 1 entries; it has 2, one for each axis')
+    call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, flags(1:0), ierror=code)
+    call expect(MPI_ERR_ARG, 'periodic has 0 entries')
+    call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, shortest=[1], ierror=code)
+    call expect(MPI_ERR_ARG, 'shortest has 1 entries; it has 2, one for each axis')
+    call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, shortest=[1, 1, 1, 1], ierror=code)
+    call expect(MPI_ERR_ARG, 'shortest has 4 entries')
     call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, shortest=[1, -2], ierror=code)
     call expect(MPI_ERR_ARG, 'shortest(2) is -2; it is at least 1')
     call MPIX_Halo_grid_create(MPI_COMM_WORLD, [nx, ny], grid, boxes_per_rank=-1, ierror=code)

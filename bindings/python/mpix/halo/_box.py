@@ -60,11 +60,23 @@ def one_of(given, name, values):
     return given
 
 
-def axes(given, name):
-    """One flag for each axis, the others 0; none at all for ()."""
-    flags = [flag(n, f"{name}[{i}]") for i, n in enumerate(sequence(given, name, "up to three bools"))]
-    if len(flags) > 3:
-        raise ValueError(f"{name} has {len(flags)} entries; it has at most three")
+def check_entries(given, name, dimensions):
+    """One for each axis; or none at all, which stands for the default."""
+    if len(given) not in (0, dimensions):
+        raise ValueError(f"{name} has {len(given)} entries; it has {dimensions}, one for each axis")
+
+
+def numbers_of_axes(given, name, fill, dimensions):
+    """A whole number for each axis, with `fill` for missing axes; or () for `fill` along all."""
+    some = sequence(given, name, "a whole number for each axis")
+    check_entries(some, name, dimensions)
+    return three(some, name, fill) if some else (fill,) * 3
+
+
+def axes(given, name, dimensions):
+    """A flag for each axis, or () for False along all."""
+    flags = [flag(n, f"{name}[{i}]") for i, n in enumerate(sequence(given, name, "a bool for each axis"))]
+    check_entries(flags, name, dimensions)
     return (ctypes.c_int * 3)(*flags)
 
 

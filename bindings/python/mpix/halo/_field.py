@@ -7,7 +7,7 @@ import numpy
 from .._arrays import Memory
 from .._handles import mpi, value_of
 from . import _c
-from ._box import Box, axes, one_of, radius_in_c, three
+from ._box import Box, axes, numbers_of_axes, one_of, radius_in_c
 
 _MPI_NAMES = {"int8": "INT8_T", "int16": "INT16_T", "int32": "INT32_T", "int64": "INT64_T", "uint8": "UINT8_T",
               "uint16": "UINT16_T", "uint32": "UINT32_T", "uint64": "UINT64_T", "float32": "FLOAT", "float64": "DOUBLE",
@@ -43,9 +43,9 @@ class Field:
         Whether array[z, y, x] or array[x, y, z] is the cell (x, y, z).
     components : None, "first" or "last"
         Which axis of the array, besides those of the cells, has the values of a cell.
-    below : one to three ints, optional
+    below : ints, one for each axis, optional
         Cells in the array below the box, along x, y, z; by default as many as the radius needs. The others are above.
-    staggered : one to three bools, optional
+    staggered : bools, one for each axis, optional
         The axes along which the values are at points between the cells.
     dtype, count : optional
         On a rank without boxes, whose list of arrays is empty: the type of the values, and how many a cell has.
@@ -62,8 +62,9 @@ class Field:
         one_of(components, "components", (None, "first", "last"))
         radius_in_c(radius)
         self.grid, self.radius, self.order, self.components = grid, radius, order, components
-        self.staggered = tuple(bool(s) for s in axes(staggered, "staggered"))
-        self._below = radius.depth(grid.dimensions)[0] if below is None else three(below, "below", 0)
+        self.staggered = tuple(bool(s) for s in axes(staggered, "staggered", grid.dimensions))[: grid.dimensions]
+        self._below = (radius.depth(grid.dimensions)[0] if below is None else
+                       numbers_of_axes(below, "below", 0, grid.dimensions))
         self._without = numpy.dtype(dtype), count
         several = isinstance(array, (list, tuple))
         self.arrays = list(array) if several else [array]
@@ -173,7 +174,7 @@ class Field:
             raise ValueError(f"{name} has {len(memory.shape)} axes; a grid of {dimensions} dimensions needs {wanted}"
                              + ("" if self.components else ", or components"))
         cells, components = self._along(i)
-        made = _c.Layout(components=1, staggered=axes(self.staggered, "staggered"))
+        made = _c.Layout(components=1, staggered=axes(self.staggered, "staggered", dimensions))
         step = memory.dtype.itemsize
         if self.components is not None:
             made.components, made.interleaved = components[0], self.components == "last"
@@ -229,7 +230,8 @@ def field_in_c(grid, field, name, other=None):
         made.allocated = allocations[0].allocated
     else:  # all have one layout, so without gaps
         made.layout = field._layouts[0] if others else _c.Layout(
-            components=field._without[1], interleaved=field.components == "last", staggered=axes(field.staggered, name))
+            components=field._without[1], interleaved=field.components == "last",
+            staggered=axes(field.staggered, name, grid.dimensions))
         for i, (memory, layout) in enumerate(zip(field.memories, field._layouts)):
             if memory.bytes() != memory.dtype.itemsize * int(numpy.prod(memory.shape)):
                 raise ValueError(f"{name}: array[{i}] has gaps; those of a rank with several boxes have none")

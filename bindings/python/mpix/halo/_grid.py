@@ -7,7 +7,7 @@ import numpy
 
 from .._handles import mpi, value_of
 from . import _c
-from ._box import Box, axes, direction, radius_in_c, real_number, sequence, three, whole_number
+from ._box import Box, axes, direction, numbers_of_axes, radius_in_c, real_number, sequence, three, whole_number
 from ._collective import collective
 
 
@@ -66,14 +66,14 @@ class Grid(Handle):
         An intracommunicator, which may be freed afterwards.
     extent : one to three ints
         Cells of the domain.
-    periodic : one to three bools, optional
+    periodic : bools, one for each axis, optional
     boxes : list of Box, optional
         By their numbers; by default they are computed.
     owners : list of int, optional
         The rank of each of `boxes`; by default box r is that of rank r.
     boxes_per_rank : int
         If they are computed.
-    shortest : one to three ints, optional
+    shortest : ints, one for each axis, optional
         Of a computed box, in cells.
     within_node, network : square array of float, float, optional
         Measured bandwidths: between two ranks of a node, and out of a node, in bytes per second.
@@ -86,12 +86,12 @@ class Grid(Handle):
     """
 
     @collective(_communicator_in, lambda comm: _c.grid_create(comm, 0, None, None, byref(c_void_p())))
-    def __init__(self, comm, extent, *, periodic=(), boxes=None, owners=None, boxes_per_rank=1, shortest=(1,),
+    def __init__(self, comm, extent, *, periodic=(), boxes=None, owners=None, boxes_per_rank=1, shortest=(),
                  within_node=None, network=0.0, typical_radius=None, typical_bytes_per_cell=0.0):
         communicator, handle, options = value_of(comm, "Comm", "comm"), c_void_p(), _c.GridOptions()
         extent = sequence(extent, "extent", "one to three whole numbers")
         cells = three(extent, "extent", 1)
-        options.periodic = axes(periodic, "periodic")
+        options.periodic = axes(periodic, "periodic", len(extent))
         if boxes is not None:
             boxes = sequence(boxes, "boxes", "a list of Box")
             for i, box in enumerate(boxes):
@@ -107,7 +107,7 @@ class Grid(Handle):
         options.boxes_per_rank = whole_number(boxes_per_rank, "boxes_per_rank", 32)
         if boxes_per_rank < 1:  # 0 is C's default
             raise ValueError(f"boxes_per_rank is {boxes_per_rank}; it is at least 1")
-        options.shortest = three(shortest, "shortest", 1)
+        options.shortest = numbers_of_axes(shortest, "shortest", 1, len(extent))
         if within_node is not None:
             links = _numbers(within_node, "within_node")
             options.links.within_node = (ctypes.c_double * links.size)(*links.flat)
@@ -168,7 +168,7 @@ class Grid(Handle):
     def points(self, box, staggered):
         """The points of a field that is staggered along these axes, for a box of cells."""
         made = _c.Box()
-        _c.points(self.handle, byref(box.c()), axes(staggered, "staggered"), byref(made))
+        _c.points(self.handle, byref(box.c()), axes(staggered, "staggered", self.dimensions), byref(made))
         return Box.of(made)
 
     def global_index(self, local, i=None):
@@ -188,5 +188,5 @@ class Grid(Handle):
         made = _c.Box()
         numbers = whole_number(every, "every", 32), whole_number(steps, "steps", 32)
         _c.deep_valid(self.handle, self.position(i), radius_in_c(stencil, "stencil"), *numbers,
-                      axes(staggered, "staggered"), byref(made))
+                      axes(staggered, "staggered", self.dimensions), byref(made))
         return Box.of(made)
