@@ -320,7 +320,9 @@ def errors():
         u, other = halo.Field(grid, array, faces), halo.Field(grid, zeros((ny, nx + 1)), faces)
         fails(IndexError, "is not within the array along x", u.__getitem__, grid.local().shift(2))
         fails(TypeError, "is not a Box", u.__getitem__, 3)
-        fails(ValueError, "fields[0]: its two fields differ", halo.Exchange, grid, [(u, other)])
+        fails(ValueError, "fields[0]: its two fields differ in shape, strides, layout", halo.Exchange, grid,
+              [(u, other)])
+        pairs(grid)
         fails(ValueError, "staggered has 1 entries; it has 2, one for each axis", halo.Field, grid, array, faces,
               staggered=(True,))
         fails(ValueError, "staggered has 3 entries", grid.points, grid.local(), (True, False, False))
@@ -381,6 +383,31 @@ def errors():
     if world.size > 1:
         fails((mpix.Error, TypeError), "", halo.Grid, world, (64, 4) if world.rank else 64)
         one_rank_alone()
+
+
+def pairs(grid):
+    """Each difference of two fields of a pair is one that C could not be told of."""
+    faces = halo.Radius.faces(1)
+    nx, ny = grid.local().size[:2]
+    plain, values = numpy.zeros((ny + 4, nx + 4)), numpy.zeros((ny + 2, nx + 2, 1))
+
+    def differ(what, one, other):
+        for pair in ((one, other), (other, one)):
+            for kind in (halo.Exchange, halo.StreamExchange, halo.KernelExchange):
+                needed.fails(ValueError, f"fields[1]: its two fields differ in {what}", kind, grid,
+                             [halo.Field.zeros(grid, faces), pair])
+
+    zeros = halo.Field.zeros
+    differ("radius", zeros(grid, faces), zeros(grid, halo.Radius.all(1)))
+    no_upper_x = halo.Radius.faces(1).set(1, 0, 0, 0)
+    differ("radius", zeros(grid, faces), halo.Field(grid, numpy.zeros((ny + 2, nx + 2)), no_upper_x))
+    differ("type", zeros(grid, faces), zeros(grid, faces, numpy.int64))
+    differ("below", halo.Field(grid, plain, faces, below=(1, 2)), halo.Field(grid, plain.copy(), faces, below=(2, 1)))
+    differ("components", halo.Field(grid, values, faces, components="last"),
+           halo.Field(grid, numpy.zeros((1, ny + 2, nx + 2)), faces, components="first"))
+    differ("staggered", halo.Field(grid, plain, faces, staggered=(True, False)),
+           halo.Field(grid, plain.copy(), faces, staggered=(False, True)))
+    halo.Exchange(grid, [(zeros(grid, faces), zeros(grid, faces))]).free()
 
 
 def one_rank_alone():

@@ -210,6 +210,15 @@ class Field:
         return pair[1]
 
 
+def _alike_in_a_pair(field):
+    """What both fields of a pair have, by its name: C has it only once. As mpix::halo::double_buffered compares it."""
+    memories = field.memories
+    return {"radius": bytes(field.radius.cells), "type": field.dtype, "where they lie": field.on_gpu,
+            "components": (field.components, field.values_of_a_cell), "staggered": field.staggered,
+            "below": tuple(field._below[: field.grid.dimensions]), "shape": [m.shape for m in memories],
+            "strides": [m.strides for m in memories], "layout": [bytes(one) for one in field._layouts]}
+
+
 def field_in_c(grid, field, name, other=None):
     """A field, and what must live as long as the structure is used."""
     for one, what in ((field, name), (other, f"{name}[1]")):
@@ -219,9 +228,10 @@ def field_in_c(grid, field, name, other=None):
             raise ValueError(f"{what} is of another grid")
     made = _c.Field(type=value_of(datatype(field.dtype), "Datatype", name), radius=field.radius.cells)
     if other is not None:
-        theirs, ours = ([(m.shape, m.strides, m.dtype, m.on_gpu) for m in f.memories] for f in (other, field))
-        if theirs != ours or [bytes(x) for x in other._layouts] != [bytes(x) for x in field._layouts]:
-            raise ValueError(f"{name}: its two fields differ in shape, strides, type, or where they lie")
+        theirs = _alike_in_a_pair(other)
+        differ = [what for what, ours in _alike_in_a_pair(field).items() if ours != theirs[what]]
+        if differ:
+            raise ValueError(f"{name}: its two fields differ in {', '.join(differ)}")
     others = other.memories if other is not None else [None] * len(field.memories)
     allocations = (_c.Allocation * max(len(others), 1))(
         *(_c.Allocation(m.address, o and o.address, m.bytes()) for m, o in zip(field.memories, others)))
