@@ -2,6 +2,8 @@
 #include "host/halo/collective.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <mpix/halo.hpp>
 
@@ -65,7 +67,12 @@ status first_disagreement(MPI_Comm comm, const std::vector<argument> &mine) {
     return first;
 }
 
+// Of this thread: for the next check, if not empty.
+thread_local std::string refusal;
+
 }  // namespace
+
+void refuse_next(std::string sentence) { refusal = std::move(sentence); }
 
 error::~error() = default;
 
@@ -99,7 +106,9 @@ std::string text_of(int code, std::string_view call) {
     return std::string_view(text).starts_with(prefix) ? text + prefix.size() : text;
 }
 
-void check_collectively(MPI_Comm comm, const char *where, const status &mine, const std::vector<argument> &arguments) {
+void check_collectively(MPI_Comm comm, const char *where, const status &given, const std::vector<argument> &arguments) {
+    const std::string refused = std::exchange(refusal, {});
+    const status mine = refused.empty() ? given : failure(MPI_ERR_ARG, refused);
     int rank = 0, size = 0;
     demand(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     demand(MPI_Comm_size(comm, &size), "MPI_Comm_size");

@@ -58,6 +58,10 @@ void append_radius(std::vector<argument> &to, const std::string &name, const rad
 void check_collectively(MPI_Comm comm, const char *where, const status &mine,
                         const std::vector<argument> &arguments = {});
 
+// For bindings, whose calls may be refused before they reach a function of ours: the next check_collectively in this
+// thread fails with this sentence on all ranks. Empty: it does not.
+void refuse_next(std::string sentence);
+
 // What `work` has thrown, as a status, for the collective check that comes next: the other ranks wait in it.
 template <class Work>
 status outcome_of(const Work &work) {

@@ -377,8 +377,9 @@ def errors():
                 else:
                     fails(mpix.Error, "rank 1", call, grid, *right)
             fields = {"u": u} if world.rank else [u]
-            fails((mpix.Error, TypeError), "fields", halo.write_checkpoint, grid, "nowhere", fields)
-            fails((mpix.Error, TypeError), "from" if world.rank else "field", halo.gather, grid,
+            fails((mpix.Error, TypeError), "fields is list; it is a dictionary", halo.write_checkpoint, grid, "nowhere",
+                  fields)
+            fails((mpix.Error, TypeError), "field is ndarray; it is a Field", halo.gather, grid,
                   u if world.rank else array)
     if world.size > 1:
         fails((mpix.Error, TypeError), "", halo.Grid, world, (64, 4) if world.rank else 64)
@@ -415,10 +416,10 @@ def one_rank_alone():
     fails, wrong_here = needed.fails, world.rank == 1
 
     def on_one(error, sentence, call, right, wrong, **named):
-        if wrong_here:
-            fails(error, sentence, call, *wrong, **named)
-        else:
-            fails(mpix.Error, "rank 1: ", call, *right)
+        raised = fails(error, sentence, call, *wrong, **named) if wrong_here else fails(mpix.Error, "", call, *right)
+        told = world.bcast(str(raised), 1)
+        if not wrong_here:  # the true reason, and no other
+            assert f": rank 1: {error.__name__} in Python: {told}" in str(raised), f"{raised!s}, without {told!r}"
 
     for named in ({"periodic": ("a", "b")}, {"cyclic": (True, True)}, {"extent": (4,)}, {"boxes": 3},
                   {"network": "fast"}, {"typical_radius": 1}, {"shortest": "x"}, {"within_node": object()}):
@@ -438,6 +439,12 @@ def one_rank_alone():
             on_one(TypeError, "speed", call, [grid, *right], [grid, *right], speed="high")
         on_one(TypeError, "speed", halo.StepReport, [grid], [grid], speed="high")
         on_one(TypeError, "missing 1 required positional argument", halo.Exchange, [grid, [u]], [grid])
+        on_one(ValueError, "reduce is 'mean'", halo.Exchange, [grid, [u]], [grid, [u]], reduce="mean")
+        on_one(TypeError, "path is NoneType", halo.read_checkpoint, [grid, "nowhere", named], [grid, None, named])
+        on_one(ValueError, "fields[0]: its two fields differ in radius", halo.Exchange, [grid, [(u, v)]],
+               [grid, [(u, halo.Field.zeros(grid, halo.Radius.all(1)))]])
+        # What was refused is told once.
+        fails(mpix.Error, "fields is empty", halo.KernelExchange, grid, [])
         with halo.Exchange(grid, [u]) as exchange:  # all is well afterwards
             exchange.start()
             exchange.finish()

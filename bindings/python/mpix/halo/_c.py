@@ -2,7 +2,7 @@
 """The structures and functions of <mpix/halo.h> and <mpix/halo_gpu.h>, which say what they mean."""
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_void_p
 
-from .._library import Handle, function
+from .._library import Handle, function, library
 
 DIRECTIONS = 27
 IN_MESSAGES, NODE_MESSAGES_AUTOMATIC, NODE_MESSAGES_ALWAYS = 16, 32, 64
@@ -64,6 +64,8 @@ class KernelOptions(Structure):
     _fields_ = [("tile", c_int64 * 3), ("sets", c_int), ("box_waits", c_int)]
 
 
+refuse = library.mpix_halo_refuse_  # says what the next collective call fails with on all ranks; None: nothing
+refuse.argtypes, refuse.restype = [c_char_p], None
 _any = c_void_p  # a pointer that the caller makes with byref, or an array
 radius_all = function("MPIX_Halo_radius_all", c_int, _any)
 radius_faces = function("MPIX_Halo_radius_faces", c_int, _any)
