@@ -32,7 +32,9 @@ status check_options(const kernel_exchange_options &o, int dimensions) {
             return failure(MPI_ERR_ARG,
                            format("options.tile[{}] is {}; the domain has {} axes", a, o.tile[a], dimensions));
     }
-    if (o.sets < 2) return failure(MPI_ERR_ARG, format("options.sets is {}; it is at least 2", o.sets));
+    constexpr int most = kernel_exchange_options::most_sets;
+    if (o.sets < 2 || o.sets > most)
+        return failure(MPI_ERR_ARG, format("options.sets is {}; it is 2 to {}", o.sets, most));
     return {};
 }
 

@@ -102,7 +102,7 @@ typedef struct MPIX_Halo_device_exchange {
 /** Zeros are the defaults: MPIX_Halo_kernel_options options = {0}. */
 typedef struct MPIX_Halo_kernel_options {
     int64_t tile[3]; /* the shape of a tile in cells, along each axis; 0: as long as the box */
-    int sets;        /* exchanges that may be under way at the same time, from 2 on; 0: 4 */
+    int sets;        /* exchanges that may be under way at the same time, 2 to 64; 0: 4 */
     int box_waits;   /* whether kernels wait for boxes of cells; may differ between ranks */
 } MPIX_Halo_kernel_options;
 

@@ -144,8 +144,9 @@ def kernel_exchanges():
         fails(mpix.Error, "options.tile[1] is -1; it is at least 0", halo.KernelExchange, grid, [u], tile=(0, -1))
         fails(mpix.Error, "options.tile[2] is 2; the domain has 2 axes", halo.KernelExchange, grid, [u], tile=(0, 0, 2))
         fails(TypeError, "sets is 'many'; it is a whole number", halo.KernelExchange, grid, [u], sets="many")
-        for sets in (-1, 0, 1):
-            fails(ValueError, f"sets is {sets}; it is at least 2", halo.KernelExchange, grid, [u], sets=sets)
+        fails(ValueError, "sets is 0; it is 2 to 64", halo.KernelExchange, grid, [u], sets=0)
+        for sets in (-1, 1, 65, 1000000):
+            fails(mpix.Error, f"options.sets is {sets}; it is 2 to 64", halo.KernelExchange, grid, [u], sets=sets)
         if world.size > 1:
             fails(mpix.Error, "rank 1: options.sets is 5 here, and 4 on rank 0", halo.KernelExchange, grid, [u],
                   sets=4 + (world.rank == 1))

@@ -23,10 +23,12 @@ struct kernel_exchange_options {
      */
     index3 tile{};
     /**
-     * Exchanges that may be under way at the same time, from 2 on: exchange `step` needs memory and requests of its
-     * own until next(step - sets) of <mpix/halo.cuh> has returned.
+     * Exchanges that may be under way at the same time, 2 to most_sets: exchange `step` needs memory and requests of
+     * its own until next(step - sets) of <mpix/halo.cuh> has returned. No tile is more than an exchange ahead of those
+     * whose cells it reads, so many sets only take memory, and time to make.
      */
     int sets = 4;
+    static constexpr int most_sets = 64;
     /**
      * Whether kernels wait for boxes of cells: wait(group, x, box, step) of <mpix/halo.cuh>. Ghost cells that one tile
      * reads may then be read by several boxes, so each wait has to ask whether another group has put them there. May

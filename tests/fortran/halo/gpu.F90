@@ -290,7 +290,7 @@ contains
     write (subject, '(a,i0,a)') 'case ', n, ', an exchange inside kernels'
     if (n == 0) then
       call MPIX_Halo_kernel_create(grid, fields, exchange, sets=1, ierror=code)
-      call expect(MPI_ERR_ARG, 'sets is 1; it is at least 2')
+      call expect(MPI_ERR_ARG, 'sets is 1; it is 2 to 64')
     end if
     tile = [3, 2 + common(3), common(4)]
     call MPIX_Halo_kernel_create(grid, fields, exchange, tile=tile(1:u(1)%whole%axes), sets=2 + common(3), &

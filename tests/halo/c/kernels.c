@@ -179,7 +179,9 @@ static void wrong_kernel_exchanges(void) {
     options = (MPIX_Halo_kernel_options){.tile = {0, 0, 2}};
     REFUSED(MPI_ERR_ARG, "rank 0: options.tile[2] is 2; the domain has 2 axes", 1, &field, &options);
     options = (MPIX_Halo_kernel_options){.sets = 1};
-    REFUSED(MPI_ERR_ARG, "rank 0: options.sets is 1; it is at least 2", 1, &field, &options);
+    REFUSED(MPI_ERR_ARG, "rank 0: options.sets is 1; it is 2 to 64", 1, &field, &options);
+    options = (MPIX_Halo_kernel_options){.sets = 1000000};
+    REFUSED(MPI_ERR_ARG, "rank 0: options.sets is 1000000; it is 2 to 64", 1, &field, &options);
     options = (MPIX_Halo_kernel_options){.sets = 4 + (world_rank == 1)};
     if (world_size > 1)
         REFUSED(MPI_ERR_ARG, "rank 1: options.sets is 5 here, and 4 on rank 0; all ranks give the same", 1, &field,

@@ -40,7 +40,10 @@ void construction(const halo::grid &g) {
     refused("axis", MPI_ERR_ARG, ", rank 0: options.tile[2] is 2; the domain has 2 axes", [&] {
         made({.tile = {0, 0, 2}}, u.data());
     });
-    refused("sets", MPI_ERR_ARG, ", rank 0: options.sets is 1; it is at least 2", [&] { made({.sets = 1}, u.data()); });
+    for (const int sets : {1, 65, 1000000})
+        refused("sets", MPI_ERR_ARG, ", rank 0: options.sets is " + std::to_string(sets) + "; it is 2 to 64",
+                [&] { made({.sets = sets}, u.data()); });
+    made({.sets = halo::kernel_exchange_options::most_sets}, u.data());
     refused("tiles differ", MPI_ERR_ARG,
             ", rank 1: options.tile is 2, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same", [&] {
                 made({.tile = {2 * rank, 0, 0}}, u.data());

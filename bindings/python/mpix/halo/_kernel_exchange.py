@@ -29,7 +29,7 @@ class KernelExchange(ExchangeBase):
     tile : one to three ints, optional
         The shape of a tile in cells; by default, and along an axis where it is 0, as long as the box.
     sets : int
-        Exchanges that may be under way at the same time, from 2 on.
+        Exchanges that may be under way at the same time, 2 to 64.
     box_waits : bool
         Whether kernels wait for boxes of cells; may differ between ranks.
 
@@ -43,8 +43,8 @@ class KernelExchange(ExchangeBase):
     def __init__(self, grid, fields, *, tile=None, sets=4, box_waits=False):
         communicates, handle = grid_in_c(grid), c_void_p()
         self.grid, self.fields = grid, list_of(fields)
-        if whole_number(sets, "sets", 32) < 2:  # 0 is C's default
-            raise ValueError(f"sets is {sets}; it is at least 2")
+        if whole_number(sets, "sets", 32) == 0:  # C's default
+            raise ValueError("sets is 0; it is 2 to 64")
         made, shape = fields_in_c(grid, self.fields), three((0,) if tile is None else tile, "tile", 0)
         options = _c.KernelOptions(shape, sets, flag(box_waits, "box_waits"))
         yield
