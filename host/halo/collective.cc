@@ -9,6 +9,7 @@
 
 #include "host/field/neighbours.h"
 #include "host/format.h"
+#include "host/halo/usable.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -107,6 +108,7 @@ std::string text_of(int code, std::string_view call) {
 }
 
 void check_collectively(MPI_Comm comm, const char *where, const status &given, const std::vector<argument> &arguments) {
+    demand_mpi_for(where);
     const std::string refused = std::exchange(refusal, {});
     const status mine = refused.empty() ? given : failure(MPI_ERR_ARG, refused);
     int rank = 0, size = 0;

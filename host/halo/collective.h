@@ -54,7 +54,8 @@ argument as_argument(collective_call call);
 void append_radius(std::vector<argument> &to, const std::string &name, const radius &r);
 
 // Throws error on all ranks, with the sentence of the lowest rank that has failed, if any has; or else of the lowest
-// rank whose arguments are not those of rank 0. `where` is the function. Collective: one reduction, if all is well.
+// rank whose arguments are not those of rank 0. `where` is the function. Collective: one reduction, if all is well. On
+// this rank alone, if MPI cannot be called here.
 void check_collectively(MPI_Comm comm, const char *where, const status &mine,
                         const std::vector<argument> &arguments = {});
 

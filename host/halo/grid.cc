@@ -18,6 +18,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo/usable.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -228,11 +229,8 @@ int demand_only_box(const grid_state &g, const char *caller, const char *functio
 }
 
 void check_communicator(MPI_Comm comm) {
-    int initialized = 0, finalized = 0, inter = 0;
-    MPI_Initialized(&initialized);
-    MPI_Finalized(&finalized);
-    if (!initialized || finalized)
-        throw error(MPI_ERR_OTHER, format("{}: call it between MPI_Init and MPI_Finalize", grid_call));
+    int inter = 0;
+    demand_mpi_for(grid_call);
     if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", grid_call));
     demand(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
     if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", grid_call));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed. And what
-// becomes of it if messages may come after its destructor.
+// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed, nor where
+// MPI cannot be called. And what becomes of it if messages may come after its destructor.
 #ifndef MPIX_HOST_HALO_USABLE_H
 #define MPIX_HOST_HALO_USABLE_H
 
@@ -9,10 +9,12 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include <mpix/halo.hpp>
 
 #include "host/format.h"
+#include "host/report.h"
 
 namespace mpix::halo {
 
@@ -21,6 +23,21 @@ template <class State>
 auto &demand_state(const State &state, const char *kind, const char *function) {
     if (!state) throw error(MPI_ERR_REQUEST, format("{}::{}: the exchange has been moved from", kind, function));
     return *state;
+}
+
+// Throws error, if a function that calls MPI cannot do so here: `kind`, or its member `function`.
+inline void demand_mpi_for(const char *kind, const char *function = nullptr) {
+    const auto name = [&] { return function == nullptr ? std::string(kind) : format("{}::{}", kind, function); };
+    if (!mpi_is_up()) [[unlikely]]
+        throw error(MPI_ERR_OTHER, format("{}: call it between MPI_Init and MPI_Finalize", name()));
+}
+
+// demand_state, for a function that calls MPI.
+template <class State>
+auto &demand_usable(const State &state, const char *kind, const char *function) {
+    auto &used = demand_state(state, kind, function);
+    demand_mpi_for(kind, function);
+    return used;
 }
 
 // Does `work`. If it throws, fail(error class) notes first that the exchange has failed.

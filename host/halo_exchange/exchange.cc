@@ -177,12 +177,12 @@ bool exchange::active() const {
 
 void exchange::begin() {
     const profiled_range shown(range_name::halo_begin);
-    begin_for(demand_state(state_, exchange_call, "begin"), "begin");
+    begin_for(demand_usable(state_, exchange_call, "begin"), "begin");
 }
 
 void exchange::ready(int field) {
     const profiled_range shown(range_name::halo_ready);
-    exchange_state &x = demand_state(state_, exchange_call, "ready");
+    exchange_state &x = demand_usable(state_, exchange_call, "ready");
     const stopwatch sending(x.timed, x.sending_seconds, &x.mutex);
     {
         const std::lock_guard lock(x.mutex);
@@ -217,14 +217,14 @@ void exchange::ready(int field) {
 
 void exchange::start() {
     const profiled_range shown(range_name::halo_start);
-    exchange_state &x = demand_state(state_, exchange_call, "start");
+    exchange_state &x = demand_usable(state_, exchange_call, "start");
     begin_for(x, "start");
     for (int f = 0; f < static_cast<int>(x.fields.size()); ++f) ready(f);
 }
 
 void exchange::finish() {
     const profiled_range shown(range_name::halo_finish);
-    exchange_state &x = demand_state(state_, exchange_call, "finish");
+    exchange_state &x = demand_usable(state_, exchange_call, "finish");
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "finish");

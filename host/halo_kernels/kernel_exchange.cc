@@ -78,7 +78,7 @@ bool kernel_exchange::active() const { return state_ && (state_->active || state
 
 device_exchange kernel_exchange::start(std::int64_t steps) {
     const profiled_range shown(range_name::halo_kernel_start);
-    kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "start");
+    kernel_exchange_state &x = demand_usable(state_, kernel_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
     if (steps < 0) throw wrong(MPI_ERR_ARG, "start", format("steps is {}; it is at least 0", steps));
@@ -109,7 +109,7 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
 
 void kernel_exchange::finish() {
     const profiled_range shown(range_name::halo_kernel_finish);
-    kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "finish");
+    kernel_exchange_state &x = demand_usable(state_, kernel_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.active) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not active; start it first");
     const double active_seconds = x.report.timed ? seconds_since(x.report.begun) : 0;

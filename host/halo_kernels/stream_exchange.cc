@@ -278,7 +278,7 @@ stream_exchange &stream_exchange::operator=(stream_exchange &&other) noexcept {
 
 void stream_exchange::start(CUstream_st *stream) {
     const profiled_range shown(range_name::halo_stream_start);
-    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "start");
+    stream_exchange_state &x = demand_usable(state_, stream_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
     const stopwatch sending(x.is_timed(), x.kernels->report.sending_seconds);
@@ -288,7 +288,7 @@ void stream_exchange::start(CUstream_st *stream) {
 
 void stream_exchange::finish(CUstream_st *stream) {
     const profiled_range shown(range_name::halo_stream_finish);
-    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "finish");
+    stream_exchange_state &x = demand_usable(state_, stream_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
     {
@@ -300,7 +300,7 @@ void stream_exchange::finish(CUstream_st *stream) {
 }
 
 void stream_exchange::run(CUstream_st *stream) {
-    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "run");
+    stream_exchange_state &x = demand_usable(state_, stream_exchange_call, "run");
     demand_no_failure(x, "run");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "run", "the exchange is started; finish it first");
     if (x.is_timed() || !x.run_is_one_kernel) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchanges that cannot be used any more: an MPI call of theirs has failed, or they have been moved from. Linked with
-// the library's own parts. On one rank.
+// Exchanges that cannot be used: an MPI call of theirs has failed, they have been moved from, or MPI has been finalised.
+// Linked with the library's own parts. On one rank.
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo_exchange/exchange_internals.h"
@@ -184,15 +184,55 @@ void moved_from() {
 }
 // NOLINTEND(bugprone-use-after-move)
 
+// Everything that calls MPI, on objects that were made where that was possible.
+struct made_before {
+    // Each call throws an error whose sentence ends so, behind the name of the call.
+    void all_refused(const std::string &sentence) {
+        const auto refused = [&](const char *function, const std::function<void()> &call) {
+            refused_as(function + (": " + sentence), MPI_ERR_OTHER, call);
+        };
+        refused("grid", [] { grid(MPI_COMM_SELF, {4}); });
+        refused("exchange", [&] { exchange(g, {u}); });
+        refused("kernel_exchange", [&] { kernel_exchange(g, {u}); });
+        refused("stream_exchange", [&] { stream_exchange(g, {u}); });
+        refused("exchange::start", [&] { by_host.start(); });
+        refused("exchange::begin", [&] { by_host.begin(); });
+        refused("exchange::ready", [&] { by_host.ready(0); });
+        refused("exchange::finish", [&] { by_host.finish(); });
+        refused("kernel_exchange::start", [&] { by_kernels.start(1); });
+        refused("kernel_exchange::finish", [&] { by_kernels.finish(); });
+        refused("stream_exchange::start", [&] { in_stream.start(nullptr); });
+        refused("stream_exchange::finish", [&] { in_stream.finish(nullptr); });
+        refused("stream_exchange::run", [&] { in_stream.run(nullptr); });
+        refused("compare_transfers", [&] { static_cast<void>(compare_transfers(g, {u}, 1)); });
+        refused("gather", [&] { gather(g, u, all); });
+        refused("write_checkpoint", [&] { write_checkpoint(g, "none", {{"u", u}}); });
+        refused("read_checkpoint", [&] { read_checkpoint(g, "none", {{"u", u}}); });
+        refused("write_vti", [&] { write_vti(g, "none.pvti", {{"u", u}}); });
+        refused("write_png", [&] { write_png(g, "none.png", u); });
+        refused("step_report", [&] { step_report(g, {.steps = 1}); });
+        expect(!by_host.active() && by_host.interior().lo[0] == 0 && by_host.data(0) != nullptr, "what calls no MPI");
+    }
+
+    grid g{MPI_COMM_SELF, {4}};
+    array<int> u{g, radius::all(1)};
+    int all[4] = {};
+    exchange by_host{g, {u}};
+    kernel_exchange by_kernels{g, {u}};
+    stream_exchange in_stream{g, {u}};
+};
+
 }  // namespace
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    auto made = std::make_unique<made_before>();
     failed_start();
     failed_ready();
     failed_finish();
     moved_from();
     MPI_Finalize();
+    made->all_refused("call it between MPI_Init and MPI_Finalize");
     return failures > 0;
 }
