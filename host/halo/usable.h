@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed, nor where
-// MPI cannot be called. And what becomes of it if messages may come after its destructor.
+// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed,
+// nor where MPI cannot be called. And what becomes of it if messages may come after its destructor.
 #ifndef MPIX_HOST_HALO_USABLE_H
 #define MPIX_HOST_HALO_USABLE_H
 
@@ -14,6 +14,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/format.h"
+#include "host/mpi/thread_check.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -30,6 +31,8 @@ inline void demand_mpi_for(const char *kind, const char *function = nullptr) {
     const auto name = [&] { return function == nullptr ? std::string(kind) : format("{}::{}", kind, function); };
     if (!mpi_is_up()) [[unlikely]]
         throw error(MPI_ERR_OTHER, format("{}: call it between MPI_Init and MPI_Finalize", name()));
+    if (checks_threads && called_by_wrong_thread()) [[unlikely]]
+        throw error(MPI_ERR_OTHER, format("{}: {}", name(), wrong_thread().message()));
 }
 
 // demand_state, for a function that calls MPI.

@@ -19,6 +19,7 @@ inline constinit bool checks_threads = false;
 void start_thread_check(int level);
 
 bool called_by_wrong_thread();
+status wrong_thread();
 [[gnu::cold]] int raise_wrong_thread(const char *call, const boundary::place &where);
 
 }  // namespace mpix

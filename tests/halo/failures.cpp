@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchanges that cannot be used: an MPI call of theirs has failed, they have been moved from, or MPI has been finalised.
-// Linked with the library's own parts. On one rank.
+// Exchanges that cannot be used: an MPI call of theirs has failed, they have been moved from, MPI has been finalised,
+// or, with MPIX_CHECK=1 and the argument other_thread, the thread may not call MPI. Linked with the library's own parts.
+// On one rank.
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo_exchange/exchange_internals.h"
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -228,6 +230,17 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     auto made = std::make_unique<made_before>();
+    if (argc > 1) {  // with MPIX_CHECK=1
+        std::thread([&] {
+            made->all_refused(
+                "called by another thread than the one that initialised MPI, but the thread level is "
+                "MPI_THREAD_SINGLE; ask MPI_Init_thread for MPI_THREAD_MULTIPLE, or for MPI_THREAD_SERIALIZED if no "
+                "two threads call at the same time");
+        }).join();
+        made.reset();
+        MPI_Finalize();
+        return failures > 0;
+    }
     failed_start();
     failed_ready();
     failed_finish();
