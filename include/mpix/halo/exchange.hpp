@@ -199,7 +199,6 @@ public:
     const std::vector<ghost_piece> &ghost_pieces(int field) const;
     const std::vector<ghost_piece> &ghost_pieces(int field, int i) const;
 
-    /** Messages that this rank sends in each exchange, and their bytes. */
     /** Messages that this rank sends in each exchange, a node message being one, and their bytes. */
     int messages_sent() const;
     std::int64_t bytes_sent() const;
