@@ -226,7 +226,7 @@ typedef struct MPIX_Halo_named_field {
  * Write fields to one file, from which any number of ranks can go on, as mpix::halo::write_checkpoint. Collective over
  * the grid's ranks. The file is complete, or the one that was there before is still there.
  *
- * path    of the file, on a file system that all ranks share
+ * path    of the file, on a file system that all ranks share; the file takes the place of a symbolic link
  * count   of fields; 0 is allowed
  * step    any number of the program's
  *

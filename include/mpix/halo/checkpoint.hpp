@@ -26,7 +26,7 @@ namespace mpix::halo {
  * The file is complete or not there: it is written as `path` + ".partial", forced to the storage device, and then
  * renamed. If the call fails, or the program ends in the middle, the file that was there before is still there. A call
  * that fails removes the .partial file; the next call removes that of a program that has ended. So no two calls may
- * write the same path at once.
+ * write the same path at once. If `path` is a symbolic link, the file takes the link's place.
  *
  * Each rank needs memory for three pieces of the file of 16 MiB, and for its fields in GPU memory. Not while an exchange of the fields is active.
  *

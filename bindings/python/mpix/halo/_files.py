@@ -56,7 +56,7 @@ def _named(grid, fields):
 @collective_over_grid(lambda grid: _c.write_checkpoint(grid, b"", 1, None, 0))
 def write_checkpoint(grid, path, fields, step=0):
     """Write fields, a dictionary by their names, to one file, from which any number of ranks can go on. `step`: any
-    number of the program's."""
+    number of the program's. The file takes the place of one that is there, or of a symbolic link."""
     communicates = grid_in_c(grid)
     file, (named, _kept), step = path_in_c(path), _named(grid, fields), whole_number(step, "step")
     yield
