@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Calls before MPI_Init and after MPI_Finalize: the program ends with a message that names the call.
+#define _DEFAULT_SOURCE  // on_exit
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +49,12 @@ FOR_EACH_CALL(MAKE)
 #define LIST(name, arguments) {#name, make_##name},
 static const struct call calls[] = {FOR_EACH_CALL(LIST)};
 
+// The exit handlers of the MPI library would end what the child shares with its parent, such as PMIx's epoll instance.
+static void leave(int status, void *unused) {
+    (void)unused;
+    _exit(status);
+}
+
 // In a process of its own, whose words are read.
 static int is_named(const struct call *call, const char *when) {
     char words[4096], wanted[128];
@@ -60,6 +68,7 @@ static int is_named(const struct call *call, const char *when) {
         dup2(ends[1], 2);
         close(ends[0]);
         close(ends[1]);
+        on_exit(leave, NULL);
         call->make();
         _exit(0);
     }
