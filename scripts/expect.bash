@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# For scripts that try commands: what is expected of one, and how many were otherwise. To be sourced.
-
+# Source this in scripts that try commands. It counts in `failures` the commands that did not do what was expected; the
+# script tests that at its end.
+#
+# expect STATUS TEXT COMMAND...: runs the command without input. STATUS is its exit status, or "failure" for any but 0;
+# TEXT is a regular expression that its output, stderr included, has to match.
 failures=0
-# expect STATUS TEXT COMMAND...: an exit status (0, or "failure"), and what is printed.
 expect() {
     local status=$1 text=$2 result=0 printed
     shift 2

@@ -28,17 +28,19 @@ __device__ std::int64_t with_exchange(const stream_exchange_args &o, const Work 
     if (!failed) work(block, x, step);
     return step;
 }
-// A block's share of numbers: see start_in_order. While the block works, the next one is on its way.
-class block_numbers {
+
+// Dynamic scheduling by an atomic counter (see start_in_order). The next index is fetched while the block works on the
+// present one, so the atomic's latency is hidden.
+class block_scheduler {
 public:
-    __device__ block_numbers(std::uint64_t *counter, int count, int first, int begun)
-        : counter_(counter), count_(count), first_(first), begun_(begun) {}
-    // By all threads.
+    __device__ block_scheduler(std::uint64_t *counter, int count, int first, int preassigned)
+        : counter_(counter), count_(count), first_(first), preassigned_(preassigned) {}
+    // Called by all threads of the block.
     __device__ int take() {
-        __shared__ int taken[2];  // in turn: a warp may still read the one before
+        __shared__ int taken[2];  // used in turn: a slow warp may still read the last one
         int mine = first_;
         if (first_ < 0) {
-            if (!asked_) ask();
+            if (!fetched_) fetch_next();
             if (threadIdx.x == 0) taken[turn_] = next_;
             __syncthreads();
             mine = taken[turn_];
@@ -46,25 +48,26 @@ public:
         }
         first_ = -1;
         if (mine >= count_) return count_;
-        ask();
+        fetch_next();
         return mine;
     }
 
 private:
-    __device__ void ask() {
-        if (threadIdx.x == 0) next_ = begun_ + static_cast<int>(mpix::detail::fetch_add_relaxed_gpu(counter_));
-        asked_ = true;
+    __device__ void fetch_next() {
+        if (threadIdx.x == 0) next_ = preassigned_ + static_cast<int>(mpix::detail::fetch_add_relaxed_gpu(counter_));
+        fetched_ = true;
     }
     std::uint64_t *counter_;
-    int count_, first_, begun_, next_ = 0, turn_ = 0;
-    bool asked_ = false;
+    int count_, first_, preassigned_, next_ = 0, turn_ = 0;
+    bool fetched_ = false;
 };
+
 __device__ int this_block() { return static_cast<int>(blockIdx.x); }
 __device__ int all_blocks() { return static_cast<int>(gridDim.x); }
 
 __global__ void __launch_bounds__(threads) start_exchange(const __grid_constant__ stream_exchange_args o) {
     with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::start_in_order<block_numbers>(block, o, x, step, this_block(), all_blocks());
+        halo::start_in_order<block_scheduler>(block, o, x, step, this_block(), all_blocks());
     });
 }
 
@@ -78,7 +81,7 @@ __global__ void __launch_bounds__(threads) finish_exchange(const __grid_constant
 __global__ void __launch_bounds__(threads, halo::run_blocks_of_multiprocessor)
     run_exchange(const __grid_constant__ stream_exchange_args o) {
     const std::int64_t step = with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t now) {
-        halo::run_in_order<block_numbers>(block, o, x, now, this_block(), all_blocks());
+        halo::run_in_order<block_scheduler>(block, o, x, now, this_block(), all_blocks());
     });
     halo::end_in_order(cooperative_groups::this_thread_block(), o, step, all_blocks());
 }

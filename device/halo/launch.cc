@@ -36,10 +36,10 @@ bool plan_run(halo::stream_exchange_args &o, int device, int ranks) {
     int multiprocessors = 0;
     if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return false;
     const int blocks = halo::run_blocks_of_multiprocessor * multiprocessors / ranks;
-    o.run_groups = blocks - 1;  // beside the block that begins the next exchange, and waits too
+    o.run_groups = blocks - 1;  // one more block begins the next exchange; it waits, too
     o.most_receivers = ranks == 1 ? multiprocessors - 1 : o.run_groups;
     const int receives = o.x.received_end_ - o.own_end, copies = o.own_end - halo::sends_end(o.x);
-    if (o.run_groups == 0) return false;
+    if (o.run_groups <= 0) return false;
     constexpr int most_copies = 8;  // of each block; measured between two H200
     return ranks == 1 ? copies <= most_copies * o.run_groups : std::max(o.own_end, receives) <= o.run_groups;
 }

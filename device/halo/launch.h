@@ -31,10 +31,12 @@ struct launch_result {
 // Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream);
-// Sets run_groups and most_receivers, if so many ranks use the device; false: run has to be two kernels. All blocks of
-// the ranks' runs have room on the device at the same time. On a rank's own device the blocks that wait take half of it,
-// so neighbours may run two exchanges in any order. Two kernels, in which all blocks do the same, are faster if there
-// are many own cells to copy; and with several ranks, which have few blocks each, if these had several parcels.
+// Decides whether run() is one kernel; false: it has to be two. Sets run_groups and most_receivers for `ranks` ranks
+// that share the device. The blocks of all their runs are then resident at the same time.
+//
+// Where a rank has the device to itself, at most half of the resident blocks wait, so neighbours may run two exchanges
+// in different orders. Two kernels are faster if there are many own cells to copy; and where ranks share the device,
+// if a block would have several parcels.
 bool plan_run(halo::stream_exchange_args &o, int device, int ranks);
 // Waits for all work on the device. One sentence for the user, empty for success.
 std::string finish_device(int device);

@@ -37,16 +37,18 @@ MPIX_FN std::uint64_t clear_to_store(std::uint64_t exchange, std::int32_t phase)
 // What the kernels of a stream exchange get.
 struct stream_exchange_args {
     device_exchange x;
-    std::int32_t phase;  // which allocation of each field, 0 or 1
-    // In memory of the device: the step of the exchange that is started next, or under way; the groups of the present
-    // finish that have ended; how many parcels have come directly; and how many parcels of own cells groups have taken by
-    // a counter, in the present exchange.
-    std::uint64_t *words;
-    std::int32_t own_end;  // the parcels of own cells end here, and those of messages begin
-    // Of run: its groups, and how many of them wait for messages, at most.
-    std::int32_t run_groups, most_receivers;
+    std::int32_t phase;           // which allocation of each field, 0 or 1
+    std::uint64_t *words;         // in device memory; the constants below are their indices
+    std::int32_t own_end;         // the parcels of own cells end here, and those of messages begin
+    std::int32_t run_groups;      // of run, without the one that begins the next exchange
+    std::int32_t most_receivers;  // the most of these that wait for messages
     direct_stores direct;
-    static constexpr int next_at = 0, ended_at = 1, direct_at = 2, copied_at = 3, words_count = 4;
+
+    static constexpr int next_at = 0;       // the step of the exchange that is started next, or under way
+    static constexpr int ended_at = 1;      // groups of this finish or run that have ended
+    static constexpr int direct_at = 2;     // parcels that neighbours have stored directly
+    static constexpr int own_taken_at = 3;  // parcels of own cells taken in this exchange; may exceed their number
+    static constexpr int words_count = 4;
 };
 
 // The parcels that are sent come first, 0 to sends_end() - 1, then those of own cells, then those of messages.
@@ -56,7 +58,7 @@ MPIX_FN int sends_end(const device_exchange &x) { return x.received_begin_; }
 // turns. finish and run have one more, which begins the next exchange of the set.
 inline constexpr int most_parcel_blocks = 264;
 
-// So many blocks of run has each multiprocessor room for at the same time.
+// Blocks of run_exchange that can be resident on one multiprocessor; its launch bounds see to that.
 inline constexpr int run_blocks_of_multiprocessor = 2;
 
 }  // namespace mpix::halo

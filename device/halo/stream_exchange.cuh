@@ -99,20 +99,24 @@ MPIX_FN int send_parcel(const Group &group, [[maybe_unused]] const stream_exchan
     return detail::send_by_buffer(group, x, p, step);
 }
 
-// How groups share out the parcels of a call. If there are enough groups, each has one to send or to copy, and the last
-// ones one to receive: if there are more groups, these have nothing else. Otherwise half of the groups send first, the
-// others begin to copy, and all take of the copies what is left: so memory is busy while links are. The last groups then
-// receive. Only receivers wait.
-struct shares {
-    bool are_fixed;      // each group has those of its index
-    int senders;         // groups 0 to senders - 1
-    int first_receiver;  // and those up to the last one
+// How the groups divide the parcels of a call.
+//
+// With enough groups (one_each) a group sends or copies at most one parcel, and the last groups receive one each. If
+// there are groups to spare, those that receive do nothing else.
+//
+// Otherwise half of the groups send, and more if the others would have nothing to do. The rest begin with the copies,
+// and the senders join them afterwards, so memory and links are busy at the same time. At the end the groups from
+// first_receiver on receive. Only these wait for neighbours.
+struct work_split {
+    bool one_each;       // a group's index says which parcels it has
+    int senders;         // groups 0 to senders - 1 send
+    int first_receiver;  // groups from this one to the last receive
 };
-MPIX_FN shares shares_of(int sends, int copies, int receives, int groups, int most_receivers) {
+MPIX_FN work_split split_work(int sends, int copies, int receives, int groups, int most_receivers) {
     if (sends + copies <= groups && receives <= groups && receives <= most_receivers)
         return {true, sends, groups - receives};
-    const int half = groups / 2 > 1 ? groups / 2 : 1, left = groups - copies - receives;
-    const int most_senders = left > half ? left : half;
+    const int half = groups / 2 > 1 ? groups / 2 : 1, spare = groups - copies - receives;
+    const int most_senders = spare > half ? spare : half;
     return {false, sends < most_senders ? sends : most_senders, groups > most_receivers ? groups - most_receivers : 0};
 }
 
@@ -128,31 +132,32 @@ MPIX_FN void send_share(const Group &group, const stream_exchange_args &o, const
         }
 }
 
-// What groups do first: those that send do so, and one of the others tells the neighbours that they may store.
+// Comes first in start and run: the senders send, and another group, if there is one, sends clear-to-store.
 template <class Group>
 MPIX_FN void begin_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
-                            std::int64_t step, int index, int groups, const shares &has) {
-    if (index == (has.senders < groups ? has.senders : 0)) send_clear_to_store(group, o, x, step);
-    if (index < has.senders) send_share(group, o, x, step, index, has.senders);
+                            std::int64_t step, int index, int groups, const work_split &split) {
+    if (index == (split.senders < groups ? split.senders : 0)) send_clear_to_store(group, o, x, step);
+    if (index < split.senders) send_share(group, o, x, step, index, split.senders);
 }
 
 // Sends, and copies own cells to own ghost cells.
 //
-// Numbers(counter, count, first, begun).take() is the group's next of the numbers that all groups take from a counter, or
-// `count`, if none is left. The first one is `first`, if it is not negative; the counter begins at `begun`.
-template <class Numbers, class Group>
+// Scheduler(counter, count, first, preassigned): dynamic scheduling of `count` parcels over the groups. take() returns
+// the index of the group's next parcel, or `count` if none is left. The group's first parcel is `first`, unless that is
+// negative; all others come from the counter, which stands for `preassigned` when it is 0.
+template <class Scheduler, class Group>
 MPIX_FN void start_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                             std::int64_t step, int index, int groups) {
     const int sends = sends_end(x), copies = o.own_end - sends;
-    const shares has = shares_of(sends, copies, 0, groups, groups);
-    begin_in_order(group, o, x, step, index, groups, has);
-    const int first = index - has.senders;
-    if (has.are_fixed) {
+    const work_split split = split_work(sends, copies, 0, groups, groups);
+    begin_in_order(group, o, x, step, index, groups, split);
+    const int first = index - split.senders;
+    if (split.one_each) {
         if (first >= 0 && first < copies) fill_parcel(group, x, sends + first, step);
         return;
     }
-    Numbers own(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders);
-    for (int i = own.take(); i < copies; i = own.take()) fill_parcel(group, x, sends + i, step);
+    Scheduler copies_left(o.words + stream_exchange_args::own_taken_at, copies, first, groups - split.senders);
+    for (int i = copies_left.take(); i < copies; i = copies_left.take()) fill_parcel(group, x, sends + i, step);
 }
 
 // Whether the sender of a parcel that has arrived has stored it into the ghost cells.
@@ -196,9 +201,9 @@ MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, 
         (void)next(group, x, step - 1);
 }
 
-// Both. Groups that send wait for nothing before, so what a neighbour waits for is under way. The others copy own cells
-// meanwhile.
-template <class Numbers, class Group>
+// start_in_order and finish_in_order in one kernel. No group that sends waits before it has sent, so neighbours get
+// what they wait for. The other groups copy own cells meanwhile.
+template <class Scheduler, class Group>
 MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                           std::int64_t step, int index, int groups) {
     if (index == 0) {
@@ -207,18 +212,18 @@ MPIX_FN void run_in_order(const Group &group, const stream_exchange_args &o, con
     }
     --index, --groups;
     const int sends = sends_end(x), copies = o.own_end - sends, receives = x.received_end_ - o.own_end;
-    const shares has = shares_of(sends, copies, receives, groups, o.most_receivers);
-    begin_in_order(group, o, x, step, index, groups, has);
-    const int first = index - has.senders;
-    int received = index >= has.first_receiver ? index - has.first_receiver : receives;
-    if (has.are_fixed) {
+    const work_split split = split_work(sends, copies, receives, groups, o.most_receivers);
+    begin_in_order(group, o, x, step, index, groups, split);
+    const int first = index - split.senders;
+    int received = index >= split.first_receiver ? index - split.first_receiver : receives;
+    if (split.one_each) {
         if (first >= 0 && first < copies) fill_parcel(group, x, sends + first, step);
         if (received < receives) (void)receive_parcel(group, o, x, o.own_end + received, step);
         return;
     }
-    Numbers own(o.words + stream_exchange_args::copied_at, copies, first, groups - has.senders);
-    for (int i = own.take(); i < copies; i = own.take()) fill_parcel(group, x, sends + i, step);
-    for (; received < receives; received += groups - has.first_receiver)
+    Scheduler copies_left(o.words + stream_exchange_args::own_taken_at, copies, first, groups - split.senders);
+    for (int i = copies_left.take(); i < copies; i = copies_left.take()) fill_parcel(group, x, sends + i, step);
+    for (; received < receives; received += groups - split.first_receiver)
         if (!receive_parcel(group, o, x, o.own_end + received, step)) return;
 }
 
@@ -232,7 +237,7 @@ MPIX_FN void end_in_order(const Group &group, const stream_exchange_args &o, std
     const auto all = static_cast<std::uint64_t>(groups);
     if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
     mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
-    mpix::detail::store_relaxed(o.words + stream_exchange_args::copied_at, 0);
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::own_taken_at, 0);
     mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 

@@ -9,8 +9,8 @@
 
 namespace mpix::halo {
 
-// How many ranks of the grid have their fields in memory of the same GPU as this one; 1 for host memory. Collective.
-// Throws error.
+// The number of ranks of the grid, this one included, whose fields are in the memory of this rank's GPU; 1 for host
+// memory. If CUDA does not tell the bus ids, all such ranks of the node are counted. Collective. Throws error.
 int count_ranks_of_gpu(const grid_state &g, const transport::placement &where);
 
 }  // namespace mpix::halo

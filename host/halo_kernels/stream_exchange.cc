@@ -70,10 +70,10 @@ struct stream_exchange_state {
 
 namespace {
 
-// The host's thread plays one group, which has all of them: see start_in_order.
-class all_numbers {
+// The host's thread is the only group, so it takes all parcels in order: see start_in_order.
+class single_group_scheduler {
 public:
-    all_numbers(std::uint64_t *, int count, int, int) : count_(count) {}
+    single_group_scheduler(std::uint64_t *, int count, int, int) : count_(count) {}
     int take() { return next_ < count_ ? next_++ : count_; }
 
 private:
@@ -86,12 +86,12 @@ void play(stream_call which, const stream_exchange_args &o) {
     const device_exchange x = in_phase(o, step);
     switch (which) {
         case stream_call::start:
-            return start_in_order<all_numbers>(group, o, x, step, 0, 1);
+            return start_in_order<single_group_scheduler>(group, o, x, step, 0, 1);
         case stream_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
             return end_in_order(group, o, step, 1);
         case stream_call::run:
-            for (int index = 0; index < 2; ++index) run_in_order<all_numbers>(group, o, x, step, index, 2);
+            for (int index = 0; index < 2; ++index) run_in_order<single_group_scheduler>(group, o, x, step, index, 2);
             return end_in_order(group, o, step, 1);
         case stream_call::drain_sends:
             return drain_sends_in_order(group, x, step, 0, 1);

@@ -14,10 +14,11 @@ using detail::device_copy;
 
 bool comes_before(const device_copy &a, const device_copy &b) { return std::less<>()(a.cells[0], b.cells[0]); }
 
-// Whether two copies of short runs fill ghost cells of the same rows, at their two ends. In memory such an end lies
-// beside cells that the other copy reads.
-bool are_twins(const device_copy &a, const device_copy &b) {
-    constexpr std::int64_t short_run_bytes = 64;  // the GPU's memory is read and written by as many bytes
+// Whether a and b fill the ghost cells at the two ends of the same rows, in short runs. Then each writes the units of
+// memory that the other reads, so they are copied at the same time (docs/performance/stencil.md, "On one GPU").
+bool fill_both_ends_of_rows(const device_copy &a, const device_copy &b) {
+    constexpr std::int64_t short_run_bytes = 64;  // the unit in which GPU memory is read and written
+    // count[2]: join_row_ends() needs that loop. count[0]: with one row there is nothing to gain.
     if (a.claim >= 0 || b.claim >= 0 || a.words != b.words || a.word_bytes != b.word_bytes ||
         std::int64_t{a.words} * a.word_bytes >= short_run_bytes || a.count[0] < 2 || a.count[2] != 1 ||
         !std::equal(std::begin(a.count), std::end(a.count), std::begin(b.count)) ||
@@ -29,8 +30,8 @@ bool are_twins(const device_copy &a, const device_copy &b) {
            b.own_cells[0] - a.own_cells[0] == b.own_cells[1] - a.own_cells[1];
 }
 
-// Both as one, whose innermost loop goes from one end of a row to the other: so they are copied at the same time.
-device_copy joined(const device_copy &a, const device_copy &b) {
+// a and b as one copy. Its innermost loop runs over the two ends of a row; the loops of a move one place outwards.
+device_copy join_row_ends(const device_copy &a, const device_copy &b) {
     device_copy both = a;
     for (const int loop : {2, 1}) {
         both.count[loop] = a.count[loop - 1];
@@ -43,8 +44,8 @@ device_copy joined(const device_copy &a, const device_copy &b) {
     return both;
 }
 
-// Cuts a copy into pieces of at most so many words, across its outermost loop that has several turns: of three loops
-// over runs, and the one over the words of a run. A turn that is too long itself is cut likewise.
+// Cuts a copy into pieces of at most so many words, across its outermost loop that has several iterations: of three
+// loops over runs, and the one over the words of a run. An iteration that is too long itself is cut likewise.
 void cut(const device_copy &c, std::uint32_t most_words, std::vector<device_copy> &pieces) {
     const std::uint32_t all = words_of(c);
     if (all <= most_words) {
@@ -54,11 +55,11 @@ void cut(const device_copy &c, std::uint32_t most_words, std::vector<device_copy
     }
     int loop = 2;
     while (loop >= 0 && c.count[loop] == 1) --loop;
-    const std::uint32_t turns = loop < 0 ? c.words : c.count[loop], words_of_turn = all / turns;
-    const std::uint32_t each = std::max(most_words / words_of_turn, std::uint32_t{1});
-    for (std::uint32_t first = 0; first < turns; first += each) {
+    const std::uint32_t iterations = loop < 0 ? c.words : c.count[loop], words_of_iteration = all / iterations;
+    const std::uint32_t each = std::max(most_words / words_of_iteration, std::uint32_t{1});
+    for (std::uint32_t first = 0; first < iterations; first += each) {
         device_copy piece = c;
-        (loop < 0 ? piece.words : piece.count[loop]) = std::min(each, turns - first);
+        (loop < 0 ? piece.words : piece.count[loop]) = std::min(each, iterations - first);
         const std::int64_t behind = first * (loop < 0 ? c.word_bytes : c.stride[loop]);
         const std::int64_t own_behind = first * (loop < 0 ? c.word_bytes : c.own_stride[loop]);
         for (int i = 0; i < 2; ++i) {
@@ -75,8 +76,8 @@ std::vector<std::vector<device_copy>> split_copies(std::vector<device_copy> copi
     std::stable_sort(copies.begin(), copies.end(), comes_before);
     std::vector<device_copy> pieces;
     for (std::size_t i = 0; i < copies.size(); ++i) {
-        if (i + 1 < copies.size() && are_twins(copies[i], copies[i + 1])) {
-            cut(joined(copies[i], copies[i + 1]), most_words, pieces);
+        if (i + 1 < copies.size() && fill_both_ends_of_rows(copies[i], copies[i + 1])) {
+            cut(join_row_ends(copies[i], copies[i + 1]), most_words, pieces);
             ++i;
         } else
             cut(copies[i], most_words, pieces);

@@ -233,8 +233,8 @@ private:
     // The parcels of own cells, split anew, come before those of messages: start() copies the former, finish() waits
     // for the latter (stream_exchange_args::own_end).
     void split_own_cells() {
-        // For as many blocks as the kernels have, if each gets a word for each thread, or more; several times as many, if
-        // those were long.
+        // One parcel for each block, or several if one would have more than most_words. A parcel has at least a word
+        // for each thread.
         constexpr std::uint64_t least_words = 256, most_words = 4096;
         std::vector<device_copy> own;
         std::vector<of_parcel> parcels;
@@ -243,8 +243,8 @@ private:
         std::uint64_t words = 0;
         for (const device_copy &c : own) words += words_of(c);
         const auto divide_up = [](std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; };
-        const std::uint64_t turns = std::max(divide_up(words, most_parcel_blocks * most_words), std::uint64_t{1});
-        const auto each = std::max(divide_up(words, most_parcel_blocks * turns), least_words);
+        const std::uint64_t passes = std::max(divide_up(words, most_parcel_blocks * most_words), std::uint64_t{1});
+        const auto each = std::max(divide_up(words, most_parcel_blocks * passes), least_words);
         for (std::vector<device_copy> &some : split_copies(std::move(own), static_cast<std::uint32_t>(each)))
             parcels.push_back({{.message = -1, .first = 0, .last = -1, .copies = {}}, 0, 0, std::move(some)});
         for (of_parcel &whole : received_)

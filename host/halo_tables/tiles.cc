@@ -60,8 +60,9 @@ std::vector<int> tiling::touched_by_points(box part) const {
 }
 
 index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes) {
-    // Chosen by trial between two H200, for enough blocks with enough bytes each. Each tile costs time when the exchange
-    // is made.
+    // Tiles are halved while their largest side has more than most_side_bytes, or more than enough_side_bytes if that
+    // side of the box has fewer than enough_tiles: enough blocks, with enough bytes each. The limits were found by
+    // trial between two H200. Each tile costs time when the exchange is made, so there is a limit to their number.
     constexpr std::int64_t parts = 4, least = 8, enough_side_bytes = 32 << 10, most_side_bytes = 128 << 10,
                            enough_tiles = 64, most_tiles = 4096;
     index3 tile = given, longest{1, 1, 1};
@@ -70,7 +71,8 @@ index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &
         for (const box &b : boxes) longest[a] = std::max(longest[a], b.empty() ? 0 : b.size()[a]);
         if (tile[a] == 0) tile[a] = std::max(divide_up(longest[a], parts), least);
     }
-    // The largest side is across the axis along which a tile is shortest. Its bytes, of a tile; and its tiles.
+    // The largest side is perpendicular to the axis along which a tile is shortest. Its bytes for one tile, and how
+    // many tiles the box has on that side.
     std::size_t across = 0;
     struct side {
         double bytes, tiles;

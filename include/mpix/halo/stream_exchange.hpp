@@ -94,11 +94,15 @@ public:
      */
     void finish(CUstream_st *stream = nullptr);
     /**
-     * start() and finish() in one call, for programs with nothing to enqueue in between. One kernel, in which some
-     * blocks receive while others send; so it takes less time than the two. All of its blocks must be resident: two for
-     * each multiprocessor, at most, of which half wait for neighbours. Where other kernels fill the GPU and wait for
-     * this one, call the two. Ranks of the grid that share a GPU under MPS have its multiprocessors in equal parts; if
-     * those are too few for one block for each part of a message, run() enqueues the two kernels.
+     * start() and finish() in one call, for programs with nothing to enqueue in between. Usually one kernel, in which
+     * some blocks receive while others send or copy, so it takes less time than the two. It is two kernels if the rank
+     * copies many of its own cells, which is then faster.
+     *
+     * All blocks of the one kernel must be resident: at most two for each multiprocessor. At most half of them wait for
+     * neighbours. Where other kernels fill the GPU and wait for this one, call start() and finish().
+     *
+     * Ranks of the grid that share a GPU (MPS) divide its multiprocessors equally, and all blocks of a rank may wait. If
+     * that leaves too few blocks for one parcel each, run() enqueues the two kernels.
      *
      * Errors: as of both.
      */

@@ -8,7 +8,7 @@
 //   random --late yes    two ranks; needs a short MPIX_STALL_SECONDS
 //
 // --large   in the order of a stream, with more parcels than a kernel has blocks
-// --direct  in the order of a stream, with long rows: some messages must be such that they may be stored straight into ghost cells
+// --direct  in the order of a stream, with long rows; fails if no message may be stored into ghost cells directly
 #include <mpi.h>
 
 #include <cstdint>
@@ -42,7 +42,7 @@ std::uint64_t run_program(unsigned seed, int rank, executor &where, halo_test::d
 int run(int argc, char **argv) {
     unsigned seed = 1;
     int programs = 20, seconds = 0, rank = 0, local_rank = 0;
-    bool is_late = false, demands_direct = false, are_large = false;
+    bool is_late = false, demands_direct = false, is_large = false;
     int direct = 0, all_direct = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i];
@@ -51,7 +51,7 @@ int run(int argc, char **argv) {
         if (option == "--seconds") seconds = std::atoi(argv[i + 1]);
         if (option == "--late") is_late = true;
         if (option == "--direct") demands_direct = true;
-        if (option == "--large") are_large = true;
+        if (option == "--large") is_large = true;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm node = MPI_COMM_NULL;
@@ -59,7 +59,7 @@ int run(int argc, char **argv) {
     MPI_Comm_rank(node, &local_rank);
     MPI_Comm_free(&node);
     const halo_test::domains which = demands_direct ? halo_test::domains::long_rows
-                                     : are_large    ? halo_test::domains::large
+                                     : is_large     ? halo_test::domains::large
                                                     : halo_test::domains::any;
     executor where(local_rank);
     if (is_late) return halo_test::late(where, rank);

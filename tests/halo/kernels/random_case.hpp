@@ -26,8 +26,8 @@ using device_test::executor;
 constexpr unsigned char poison = 0xd5;
 constexpr int most_areas = 24;
 
-// Domains: small, and boxes cut anyhow; or with long rows, not cut, so that ghost cells beyond the other sides lie in long
-// runs; or large, with small tiles, so that an exchange has more parcels than a kernel has blocks.
+// any: small, with boxes cut at random. long_rows: boxes are whole along x, so most ghost cells lie in long runs.
+// large: with small tiles, so an exchange has more parcels than a kernel has blocks.
 enum class domains { any, long_rows, large };
 
 // A part of one of the rank's boxes, which a kernel waits for.
@@ -47,12 +47,7 @@ public:
         domain whole{{1, 1, 1}, {}};
         for (int a = 0; a < dimensions_; ++a) {
             const auto axis = static_cast<std::size_t>(a);
-            extent.push_back(is_large           ? pick(50, 70)
-                             : dimensions_ == 1 ? pick(8, 60)
-                                                : pick(a == 0     ? 8
-                                                       : are_long ? 4
-                                                                  : 1,
-                                                       12));
+            extent.push_back(choose_length(which, a));
             if (are_long && a == 0) cut.shortest[0] = extent[0] *= 4;
             cut.periodic[axis] = whole.periodic[axis] = pick(0, 1) == 1;
             whole.extent[axis] = extent.back();
@@ -121,6 +116,14 @@ public:
 private:
     int pick_own(int low, int high) { return std::uniform_int_distribution<int>(low, high)(own_); }
     int boxes() const { return static_cast<int>(grid_->boxes().size()); }
+
+    // The domain's length along an axis.
+    int choose_length(domains which, int axis) {
+        if (which == domains::large) return pick(50, 70);
+        if (dimensions_ == 1) return pick(8, 60);
+        if (axis == 0) return pick(8, 12);
+        return pick(which == domains::long_rows ? 4 : 1, 12);
+    }
 
     // Cut along x, of random lengths, of which some may be 0; up to most_boxes for each rank, in any order.
     void choose_boxes(const index3 &extent, mpix::halo::grid_options &options) {
