@@ -30,8 +30,8 @@ namespace {
 
 // The error that device code has left behind on an inactive request, if there is one.
 int raise_left_behind(const mixed_array &array, const char *call) {
-    return raise_device_error(
-        array, [](const request &r) { return !r.active(); }, call);
+    return raise_first_error(
+        array, [](request &r) { return r.active() ? status{} : r.device_error(); }, call);
 }
 
 }  // namespace

@@ -24,31 +24,26 @@ namespace {
 
 // ---- one of ours ---------------------------------------------------------------------------------------
 
-// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active. `beside`
-// is asked now and then for an error of another request of the call.
+// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active; `stalled`:
+// nothing has come for MPIX_STALL_SECONDS, here or in a kernel. `beside` is asked now and then for an error of any request of the call.
 template <class Beside>
-status await(request &r, const char *call, wait_clock::time_point since, const Beside &beside) {
+status await(request &r, const char *call, wait_clock::time_point since, bool &stalled, const Beside &beside) {
     if (!r.active() || r.done()) return {};
-    status early;
-    bool of_another = false;
+    status gave_up, early;
     unsigned looks = 0;
     const auto done = [&] {
         if (r.done()) return true;
-        early = r.device_error();  // the epoch may never complete now: say why
-        if (early.ok() && ++looks % 16 == 0) {
-            early = beside();
-            of_another = !early.ok();
-        }
-        return !early.ok();
+        gave_up = r.kernel_timeout();
+        if (gave_up.ok() && ++looks % 16 == 0) early = beside();
+        return !gave_up.ok() || !early.ok();
     };
     const status late = progress_until(call, since, std::ref(done), [&r]() -> request & { return r; });
+    if (!late.ok() || !gave_up.ok()) stalled = true;
+    if (gave_up.ok()) return early.ok() ? late : early;
     // A kernel gave up first: what it waited for, as the host sees it.
-    if (class_of(early) == MPI_ERR_PENDING && !of_another) {
-        stall s = r.describe_stall();
-        s.remark = early.message() + (s.remark.empty() ? "" : "; " + s.remark);
-        return report_stall(call, config().stall_seconds, s);
-    }
-    return early.ok() ? late : early;
+    stall s = r.describe_stall();
+    s.remark = gave_up.message() + (s.remark.empty() ? "" : "; " + s.remark);
+    return report_stall(call, config().stall_seconds, s);
 }
 
 // Whether retire() may be called: the epoch is complete, or the request is inactive and has a kept error.
@@ -56,7 +51,7 @@ bool may_retire(request &r) { return !r.active() || r.done_exactly(); }
 
 // One of a request that is not complete: its epoch may never be.
 int raise_of_incomplete(const mixed_array &array, const char *call) {
-    return raise_device_error(array, &request::concerns_caller, call);
+    return raise_first_error(array, &request::error_of_incomplete, call);
 }
 
 // At the end of a call that tests partitioned requests.
@@ -86,7 +81,8 @@ namespace {
     const profiled_range shown(range_name::wait);
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
     if (!r->active()) return inactive(*r, "MPI_Wait", status);
-    mpix::status bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return mpix::status{}; });
+    bool stalled = false;
+    mpix::status bad = await(*r, "MPI_Wait", wait_clock::now(), stalled, [r] { return r->overdue(); });
     if (bad.ok()) bad = r->retire(status);
     return bad.ok() ? MPI_SUCCESS : raise(*r, "MPI_Wait", bad);
 }
@@ -112,7 +108,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     poll_after(*flag);
-    const mpix::status bad = *flag ? r->retire(status) : r->device_error();
+    const mpix::status bad = *flag ? r->retire(status) : r->error_of_incomplete();
     return bad.ok() ? MPI_SUCCESS : raise(*r, "MPI_Test", bad);
 }
 MPIX_BOUNDARY("MPI_Test", of_request(request))
@@ -181,16 +177,18 @@ int find_failed(const mixed_array &array, int most_looks, status &why) {
     return -1;
 }
 
-// The wait ends, since `failed`, one of ours, has an error. `over`: its epoch has ended with that; otherwise it stays
-// active. The others get some time, so that a program need not come back for what is about to complete; those that are
-// not complete then are pending.
-int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, bool over,
-                const status &why, double patience, const char *call) {
+// The wait ends, since `failed`, one of ours, has an error, with which its epoch has ended; or it may never end. The others
+// get some time, so that a program need not come back for what is about to complete; what is not complete then is
+// pending.
+// `stalled`: nobody waits any longer.
+int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, const status &why,
+                bool stalled, const char *call) {
     scratch<int> classes(array.count());
     if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     constexpr int not_ended = -1;  // the error of one that has may well be MPI_ERR_PENDING
     for (int i = 0; i < array.count(); ++i) classes[i] = not_ended;
     const auto since = wait_clock::now();
+    const double patience = stalled ? 0 : notice_seconds();
     for (unsigned round = 1;; ++round) {
         bool all = true;
         for (int i = 0, k = 0; i < array.count(); ++i) {
@@ -205,12 +203,12 @@ int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[]
             } else if (r == nullptr) {
                 fill_empty_status(status);
                 classes[i] = MPI_SUCCESS;
-            } else if (i == failed && !over) {
+            } else if (i == failed && stalled) {
                 classes[i] = class_of(why);
             } else if (may_retire(*r)) {
                 classes[i] = class_of(r->retire(status));
             }
-            all = all && classes[i] != not_ended;
+            all = all && (classes[i] != not_ended || i == failed);
         }
         if (all || seconds_since(since) >= patience) break;
         progress_poll();
@@ -248,23 +246,24 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
         // This one may never complete, however long it is waited for, so the errors of the others are not to wait for
         // it: those of device code, and of epochs that have ended.
         int failed = i;
-        bool over = false;
+        bool stalled = false;
         const auto error_beside = [&] {
-            status bad = device_error_in(array, &request::active, failed);
+            status bad = first_error(
+                array, [](request &r) { return r.active() ? r.kernel_timeout() : status{}; }, failed);
+            stalled = !bad.ok();
+            if (bad.ok()) bad = first_error(array, &request::overdue, failed);
             if (!bad.ok()) return bad;
             failed = find_failed(array, 1, bad);
-            over = failed >= 0;
-            if (!over) failed = i;
+            if (failed < 0) failed = i;
             return bad;
         };
-        if (const status bad = await(*array.mine(i), call, since, error_beside); !bad.ok())
-            return give_up_all(array, array_of_requests, array_of_statuses, failed, over, bad,
-                               over ? notice_seconds() : 0, call);
+        if (const status bad = await(*array.mine(i), call, since, stalled, error_beside); !bad.ok())
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, bad, stalled, call);
     }
     int code = MPI_SUCCESS;
     if (status bad; array.library_count() > 0)
         if (const int failed = find_failed(array, count, bad); failed >= 0)
-            return give_up_all(array, array_of_requests, array_of_statuses, failed, true, bad, notice_seconds(), call);
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, bad, false, call);
     if (array.library_count() > 0) {
         code = waitall_library(array.library_count(), array.library(), found.get());
         found.take_over();

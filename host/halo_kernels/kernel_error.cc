@@ -8,6 +8,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/report.h"
+#include "host/request/request.h"
 
 namespace mpix::halo {
 namespace {
@@ -59,8 +60,16 @@ void demand_no_kernel_error(kernel_exchange_state &x, const std::string &caller)
     std::string why;
     int error_class = which == device_exchange::no_box_waits ? MPI_ERR_ARG : MPI_ERR_PENDING;
     for (int i = begin; i < end && why.empty(); ++i) {
+        MPI_Request &handle = x.requests[static_cast<std::size_t>(i)];
+        // MPI_Test would say so once the request is complete, which it may never be.
+        request *const r = find_request(handle);
+        if (const status kept = r == nullptr ? status{} : r->device_error(); !kept.ok()) {
+            why = ": " + kept.message();
+            error_class = class_of(kept);
+            continue;
+        }
         int flag = 0;
-        const int code = MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE);
+        const int code = MPI_Test(&handle, &flag, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS) continue;
         why = ": " + text_of(code, "MPI_Test");
         MPI_Error_class(code, &error_class);

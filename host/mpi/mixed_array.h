@@ -98,24 +98,23 @@ private:
     scratch<MPI_Request> library_;
 };
 
-// The first error that device code has left behind, of those requests of ours of which `looked_at` is true; `place`
-// becomes that request's.
-template <class LookedAt>
-status device_error_in(const mixed_array &array, const LookedAt &looked_at, int &place) {
+// The first error that find(request) gives of ours; `place` becomes that request's.
+template <class Find>
+status first_error(const mixed_array &array, const Find &find, int &place) {
     for (int i = 0; i < array.count(); ++i) {
         request *const r = array.mine(i);
-        if (r == nullptr || !std::invoke(looked_at, *r)) continue;
-        if (status bad = r->device_error(); !bad.ok()) {
+        if (r == nullptr) continue;
+        if (status bad = std::invoke(find, *r); !bad.ok()) {
             place = i;
             return bad;
         }
     }
     return {};
 }
-template <class LookedAt>
-int raise_device_error(const mixed_array &array, const LookedAt &looked_at, const char *call) {
+template <class Find>
+int raise_first_error(const mixed_array &array, const Find &find, const char *call) {
     int place = 0;
-    const status bad = device_error_in(array, looked_at, place);
+    const status bad = first_error(array, find, place);
     return bad.ok() ? MPI_SUCCESS : raise(*array.mine(place), call, bad);
 }
 

@@ -215,6 +215,7 @@ void request::start() {
         // The progress thread may still be looking at the epoch before.
         const std::lock_guard lock(engine);
         host_started_ = ++epoch_;
+        error_use_ = error_use::none;
         // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
         // load_acquire_pair in read_host and look_at_host.
         detail::store_release(&words->epoch, 2 * epoch_ + 1);  // pairs: C1
@@ -333,7 +334,51 @@ std::uint64_t request::error_period(std::uint64_t word) {
 
 status request::take_device_error() {
     const std::uint64_t word = detail::exchange_acquire(&words->error, 0);  // pairs: E1
-    if (word == 0) return {};                                               // another thread has taken it
+    return word == 0 ? status{} : device_error_in(word);                    // if so, another thread has taken it
+}
+
+status request::take_kernel_timeout() {
+    const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
+    return kept_error(word, 0).error_class() == MPI_ERR_PENDING ? take_device_error() : status{};
+}
+
+// A call of device code has failed. Usually the epoch can be completed all the same, by other calls or by the peer.
+status request::look_whether_overdue() {
+    constexpr double for_running_threads = 0.1;
+    const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
+    if (word == 0 || error_use_ == error_use::told || !active() || done()) return {};
+    const auto now = std::chrono::steady_clock::now();
+    if (error_use_ == error_use::none) {
+        error_use_ = error_use::noticed;
+        noticed_ = now;
+    }
+    const double waited = std::chrono::duration<double>(now - noticed_).count();
+    if (waited < std::min(for_running_threads, notice_seconds())) return {};
+    std::string state;
+    {
+        const std::lock_guard lock(engine);
+        if (error_use_ == error_use::noticed && !lacks_partitions()) error_use_ = error_use::waited_for;
+        if (error_use_ == error_use::waited_for && waited < notice_seconds()) return {};
+        error_use_ = error_use::told;
+        state = done_so_far();
+    }
+    return failure(MPI_ERR_PENDING, device_error_in(word).message() + state + "; the request is active still");
+}
+
+status request::error_of_incomplete() {
+    if (!active()) return device_error();
+    status bad = kernel_timeout();
+    return bad.ok() ? overdue() : bad;
+}
+
+status request::failed_already() {
+    if (!active() || !done()) return {};
+    status bad = ending();
+    const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
+    return bad.ok() && word != 0 ? device_error_in(word) : bad;
+}
+
+status request::device_error_in(std::uint64_t word) {
     const kept_error error(word, error_period(word));
     std::string sentence =
         format("in device code, {} {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from",

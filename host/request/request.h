@@ -12,6 +12,7 @@
 #include <mpix/detail/order.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -93,8 +94,16 @@ public:
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
     status device_error() { return detail::load_relaxed(&words->error) == 0 ? status{} : take_device_error(); }
-    // The error of an epoch that has ended with one. The request stays active.
-    status failed_already() { return active() && done() ? ending() : status{}; }
+    // The error of an epoch that has ended with one, or in which a device call has failed. The request stays active.
+    status failed_already();
+    // For calls that have not found the request complete: it may never be, because of an error of device code. Each tells
+    // of an error once. A kernel's wait has timed out:
+    status kernel_timeout() { return detail::load_relaxed(&words->error) == 0 ? status{} : take_kernel_timeout(); }
+    // Any other error: MPI_ERR_PENDING, once the request has had time to complete all the same. The error stays for the
+    // call that completes the request.
+    status overdue() { return detail::load_relaxed(&words->error) == 0 ? status{} : look_whether_overdue(); }
+    // Either, or what device code has left behind on an inactive request.
+    status error_of_incomplete();
     // Whether completion calls concern it: it is active, or device code has left an error.
     bool concerns_caller() const { return active() || detail::load_relaxed(&words->error) != 0; }
 
@@ -213,9 +222,13 @@ protected:
     bool quiet_look_due() { return may_end_quietly() && pace_.due(host_started_, epoch_); }
     virtual std::uint64_t deferred() const { return 0; }  // partitions, in all epochs; `engine` is held
     virtual std::string done_so_far() { return {}; }      // in a running epoch, after standing(); `engine` is held
+    virtual bool lacks_partitions() { return false; }     // that this process has to mark ready; `engine` is held
     virtual status outcome() = 0;                         // of a complete epoch
     status ending();                                      // the same, also where there is no memory for its sentence
     status take_device_error();
+    status take_kernel_timeout();
+    status look_whether_overdue();
+    status device_error_in(std::uint64_t word);
     std::string obstacle();
     static void invalidate(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
@@ -231,7 +244,10 @@ protected:
     std::uint64_t host_started_ = 0;        // the last one that the host has started
     std::atomic<std::uint64_t> failed_{0};  // epochs that have ended with an error
     look_pace pace_;                        // guarded by engine
-    status failure_;                        // the pair cannot work; guarded by setup_mutex until clear-to-send
+    // Of an error of device code in this epoch: what completion calls, one at a time, have made of it so far.
+    enum class error_use { none, noticed, waited_for, told } error_use_ = error_use::none;
+    std::chrono::steady_clock::time_point noticed_{};
+    status failure_;  // the pair cannot work; guarded by setup_mutex until clear-to-send
     refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex

@@ -61,6 +61,7 @@ protected:
     status outcome() override;
     std::uint64_t deferred() const override { return deferred_; }
     std::string done_so_far() override;
+    bool lacks_partitions() override;
     void status_of(MPI_Status *) const override {}
 
 private:

@@ -36,6 +36,15 @@ std::string send_request::done_so_far() {
     return format("; {} of {} partitions not ready: {}", missing.size(), op.partitions, ranges(missing, 6));
 }
 
+bool send_request::lacks_partitions() {
+    if (detail::load_acquire(&words->all_ready) >= epoch_) return false;  // pairs: D2
+    if (device == nullptr) return !not_ready().empty();
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    const auto by_host = static_cast<std::uint64_t>(std::count(host_readied_.begin(), host_readied_.end(), true));
+    std::uint64_t by_kernels = 0;
+    return !device->ready_count(by_kernels).ok() || by_kernels + by_host < epoch_ * n;
+}
+
 stall send_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
     follow_kernels_locked();

@@ -20,12 +20,13 @@
 // between MPI_Start and the completion of the request, one epoch or several. A kernel always acts on the epoch that the
 // host has started, or that a kernel has started since (start, next_epoch); nothing needs to be told to it.
 //
-// Errors. Every function but parrived, prepare_* and follow_epoch returns MPI_SUCCESS (0) or an MPI error class, the same
-// for all threads of the group. The first error of an epoch is also kept with the request, and the host's MPI_Wait raises it
-// with the call, the partition and the reason. An error on an inactive request is raised by the host's next call on it;
-// if that is MPI_Start, nothing is started. An error on a null request is only returned. Ranges and lists stop at the
-// first error, and partitions before it stay ready. If a range is empty or goes beyond the partitions (MPI_ERR_ARG),
-// nothing becomes ready.
+// Errors. Every function but parrived, prepare_* and follow_epoch returns MPI_SUCCESS (0) or an MPI error class, the
+// same for all threads of the group. The first error of an epoch is also kept with the request, and the host's
+// MPI_Wait raises it with the call, the partition and the reason when it completes the request; with MPI_ERR_PENDING,
+// and the request still active, if that cannot be completed (docs/troubleshooting.md, "An erroneous call in a
+// kernel"). An error on an inactive request is raised by the host's next call on it; if that is MPI_Start, nothing is
+// started. An error on a null request is only returned. Ranges and lists stop at the first error, and partitions
+// before it stay ready. If a range is empty or goes beyond the partitions (MPI_ERR_ARG), nothing becomes ready.
 //
 //   MPI_ERR_ARG      an index or a range beyond the partitions; a partition that is already ready; a list of negative
 //                    length, a null list or flag; a share that ends beyond the partition, or has more bytes than are

@@ -191,15 +191,16 @@ struct body {
     }
 };
 
-// A Wait that raises a device error may leave the request active, if the epoch is not complete yet.
+// A Wait that raises a device error completes the request: the next Start says so.
 void wait_raises(MPI_Request &request, int error_class, const std::string &what, const std::string &sentence = "") {
     if (error_class != MPI_SUCCESS) {
         const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
         must_refuse(code, error_class, ("MPI_Wait after " + what).c_str());
         REQUIRE(error_name(code).find(sentence) != std::string::npos, "MPI_Wait after %s does not say \"%s\": %s",
                 what.c_str(), sentence.c_str(), error_name(code).c_str());
+    } else {
+        must(MPI_Wait(&request, MPI_STATUS_IGNORE), ("MPI_Wait after " + what).c_str());
     }
-    must(MPI_Wait(&request, MPI_STATUS_IGNORE), ("MPI_Wait, the second after " + what).c_str());
 }
 
 void misuses(session &s) {
@@ -335,6 +336,72 @@ void beside_the_host(session &s) {
     }
 }
 
+// A send of which a call has failed is completed as any other, however late the receiver is.
+struct ready_again_body {
+    port p;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        for (int i = 0; i < p.sends; ++i) {
+            p.fill(block, i);
+            p.expect(i, MPI_SUCCESS, mpix::pready(block, i, p.send));
+        }
+        p.expect(0, MPI_ERR_ARG, mpix::pready(block, 0, p.send));
+    }
+};
+void before_the_receive(session &s) {
+    exchange x(s, {.sends = 3, .receives = 3, .bytes = 300}, 7, exchange::made::send_only);
+    s.what = "an error before there is a receive";
+    x.export_one(x.requests[0], x.send);
+    x.next_epoch();
+    x.start_send();
+    s.run(1, threads, ready_again_body{x.view()});
+    int flag = 1;
+    must(MPI_Test(&x.requests[0], &flag, MPI_STATUS_IGNORE), "MPI_Test of what can be completed yet");
+    REQUIRE(!flag, "a send without a receiver is complete");
+    s.meet();
+    must(MPI_Precv_init(x.in(), 3, 100, MPI_BYTE, s.peer, 7, s.comm, MPI_INFO_NULL, &x.requests[1]), "MPI_Precv_init");
+    x.start_receive();
+    MPI_Status statuses[2];
+    must_refuse(MPI_Waitall(2, x.requests, statuses), MPI_ERR_IN_STATUS, "MPI_Waitall");
+    REQUIRE(statuses[0].MPI_ERROR == MPI_ERR_ARG && statuses[1].MPI_ERROR == MPI_SUCCESS,
+            "MPI_Waitall gives the classes %d and %d", statuses[0].MPI_ERROR, statuses[1].MPI_ERROR);
+    must(MPIX_Prequest_free(&x.send), "MPIX_Prequest_free of a request that MPI_Waitall has completed");
+    x.verify_received(1, threads);
+}
+
+// A send that nobody can complete, since partitions are missing, is pending; the error is also that of its end.
+void with_missing_partitions(session &s) {
+    exchange x(s, {.sends = 3, .receives = 3, .bytes = 300}, 8);
+    const std::string sentence = "pready of partition 99: the index is not within 0 to 2";
+    const auto says = [&](const char *call, const std::string &words) {
+        const std::string said = error_name(MPI_ERR_PENDING);
+        REQUIRE(said.find(words) != std::string::npos, "%s does not say \"%s\": %s", call, words.c_str(), said.c_str());
+    };
+    for (int round = 0; round < 2; ++round) {
+        s.what = "an error in place of partitions";
+        x.start();
+        s.run(1, threads, fill_body{x.view()});
+        s.run(1, threads, beyond_body{x.view()});
+        const char *const call = round == 0 ? "MPI_Wait" : "MPI_Waitall";
+        MPI_Status status;
+        if (round == 0)
+            must_refuse(MPI_Wait(&x.requests[0], MPI_STATUS_IGNORE), MPI_ERR_PENDING, call);
+        else
+            must_refuse(MPI_Waitall(1, x.requests, &status), MPI_ERR_IN_STATUS, call);
+        REQUIRE(round == 0 || status.MPI_ERROR == MPI_ERR_PENDING, "%s gives the class %d", call, status.MPI_ERROR);
+        says(call, sentence);
+        says(call, "the request is active still");
+        if (!executor::is_gpu) says(call, "3 of 3 partitions not ready");
+        int flag = 1;
+        must(MPI_Test(&x.requests[0], &flag, MPI_STATUS_IGNORE), "MPI_Test after the error has been told");
+        REQUIRE(!flag, "a send is complete without its partitions");
+        must(MPI_Pready_range(0, 2, x.requests[0]), "MPI_Pready_range");
+        x.wait_receive();
+        x.verify_received(1, threads);
+        wait_raises(x.requests[0], MPI_ERR_ARG, s.what, sentence);
+    }
+}
+
 // ---- several that ready the same partition ---------------------------------------------------------------
 
 struct racing_body {
@@ -394,5 +461,7 @@ int main(int argc, char **argv) {
     races(s);
     refused(s);
     beside_the_host(s);
+    before_the_receive(s);
+    with_missing_partitions(s);
     return s.finish();
 }
