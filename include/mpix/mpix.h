@@ -140,7 +140,9 @@ int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request req
  * flag       receives 1 once this partition's own data is in the receive buffer, else 0
  *
  * Errors: MPI_ERR_ARG (index out of range, null `flag`), MPI_ERR_REQUEST (not a partitioned receive), and what a
- * completion call would report of a peer that has ended.
+ * completion call would report of a receive that cannot complete: MPI_ERR_TRUNCATE (the two sides differ in size), a
+ * pair without a path, a peer that has ended. Then *flag is 1 as well, so that a loop over it ends, but the buffer does
+ * not hold the data; the completion call reports the error again.
  * Thread safety: any number of threads.
  * Memory order: acquire. With *flag = 1 the calling thread may read the partition's bytes.
  */

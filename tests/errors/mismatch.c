@@ -56,6 +56,14 @@ static void complete(int way, MPI_Request both[2]) {
             CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[1].MPI_ERROR == MPI_ERR_TRUNCATE);
             break;
         }
+        case 8: {
+            // A loop over Parrived ends. It is told that nothing has arrived, and so is Wait.
+            int code = MPI_SUCCESS;
+            UNTIL(flag) code = MPI_Parrived(both[1], 1, &flag);
+            expect_error(__FILE__, __LINE__, "MPI_Parrived()", code, MPI_ERR_TRUNCATE, "bytes");
+            EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Wait(&both[1], &status));
+            break;
+        }
         default:
             EXPECT(MPI_ERR_IN_STATUS, "bytes", MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
     }
@@ -72,7 +80,7 @@ static void differ_by(int more) {
     OK(MPI_Precv_init(in.buffer, 3, 8 + more, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
     struct side same;
     make_side(&same, MPI_SHORT, 3, 8 + more);
-    for (int way = 0; way < 9; ++way) {
+    for (int way = 0; way < 10; ++way) {
         fill_side(&out, (uint64_t)way);
         fill_side(&in, (uint64_t)way + 100);
         fill_side(&same, (uint64_t)way + 100);
