@@ -146,6 +146,7 @@ private:
 
     // Guarded by engine.
     bond bond_ = bond::loose;
+    bool freed_by_sender_ = false;  // the last match was undone because the sender has freed its request
     verdict verdict_ = verdict::none;
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here

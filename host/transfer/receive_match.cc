@@ -30,6 +30,7 @@ receive_request::~receive_request() {
 
 void receive_request::bind(std::uint64_t from, const offer_body &sender) {
     const std::lock_guard lock(engine);
+    freed_by_sender_ = false;
     peer_number = from;
     accept_body answer{.partitions = op.partitions, .bytes = total_bytes()};
     const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
@@ -195,7 +196,8 @@ void receive_request::part() {
 
 bool receive_request::unbind() {
     const std::lock_guard lock(engine);
-    return undo_match();
+    freed_by_sender_ = undo_match();
+    return freed_by_sender_;
 }
 
 // `engine` is held, too.
@@ -224,6 +226,7 @@ bool receive_request::undo_match() {
     failure_ = {};
     connected = peer_gone = false;
     peer_number = 0;
+    question = {};  // the answer was about that send
     return true;
 }
 

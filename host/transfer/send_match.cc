@@ -106,6 +106,7 @@ void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
     peer_gone = false;
+    question = {};  // the answer was about that receive
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (detail::load_relaxed(&words->clear_to_send) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");

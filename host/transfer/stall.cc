@@ -62,6 +62,8 @@ stall send_request::describe_stall() {
     const std::uint64_t clear = detail::load_relaxed(&words->clear_to_send);
     if (!connected)
         s.remark += "no matching receive has been found";
+    else if (peer_gone)
+        s.remark += format("rank {} has freed its receive", op.peer);
     else if (clear >= epoch_)
         s.remark += "the receiver has called MPI_Start";
     else if (clear == 0)
@@ -89,12 +91,19 @@ stall receive_request::describe_stall() {
     stall s = stall_so_far("receive", "not arrived");
     s.peer = peer_says(*this);
     if (peer_number == 0) {
-        s.remark = "no matching send has been found";
+        s.remark = freed_by_sender_
+                       ? format("rank {} has freed its send, and no other matching send has been found", op.peer)
+                       : "no matching send has been found";
         if (!setup_in_background())
             s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
         return s;
     }
-    if (!connected) s.remark = "the sender has not answered yet";
+    if (peer_gone) {
+        s.remark = format("rank {} has freed its send", op.peer);
+        s.peer.clear();  // what else it has
+    } else if (!connected) {
+        s.remark = "the sender has not answered yet";
+    }
     if (refusal_ != refused_not || route_ == nullptr) {
         s.remark = failure_.message();
         return s;

@@ -158,6 +158,46 @@ static void slow_message(void) {
     OK(MPI_Request_free(&request));
 }
 
+static void await_path(const char *wanted) {
+    char path[32] = "";
+    UNTIL(strcmp(path, wanted) == 0) OK(MPIX_Request_path(request, path, sizeof path));
+}
+
+// The peer frees its request: before it has started it, and after an epoch.
+static void freed_by_the_peer(void) {
+    init_request();
+    if (world_rank == 1) {
+        OK(MPI_Start(&request));
+        EXPECT(MPI_ERR_PENDING, "rank 0 has not called MPI_Start", MPI_Wait(&request, MPI_STATUS_IGNORE));
+        tell(0);
+        await_path("unmatched");
+        EXPECT(MPI_ERR_PENDING, "rank 0 has freed its send, and no other matching send has been found",
+               MPI_Wait(&request, MPI_STATUS_IGNORE));
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        OK(MPI_Error_string(MPI_ERR_PENDING, text, &length));
+        CHECK(strstr(text, "has not called MPI_Start") == NULL);
+        tell(0);
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        tell(0);
+        hear(0);
+        OK(MPI_Start(&request));
+        EXPECT(MPI_ERR_PENDING, "rank 0 has freed its send", MPI_Wait(&request, MPI_STATUS_IGNORE));
+    } else {
+        hear(1);
+        OK(MPI_Request_free(&request));
+        hear(1);
+        init_request();
+        OK(MPI_Start(&request));
+        OK(MPI_Pready_range(0, parts - 1, request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        hear(1);
+        OK(MPI_Request_free(&request));
+        tell(1);
+    }
+    // Rank 1's is active still; MPI_Finalize must end nevertheless.
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"a missing partition", 2, missing_partition},
@@ -165,6 +205,7 @@ int main(int argc, char **argv) {
         {"no partner", 2, lonely},
         {"a late start", 2, late_start},
         {"a slow message", 2, slow_message},
+        {"freed by the peer", 2, freed_by_the_peer},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }
