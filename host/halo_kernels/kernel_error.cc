@@ -77,4 +77,13 @@ void demand_no_kernel_error(kernel_exchange_state &x, const std::string &caller)
     throw error(error_class, format("{}: rank {}: {}{}", caller, x.grid->rank, describe(x, which, step), why));
 }
 
+void demand_no_lost_message(const kernel_exchange_state &x, const std::string &caller) {
+    for (const MPI_Request handle : x.requests) {
+        request *const r = find_request(handle);
+        if (r == nullptr) continue;
+        if (const status bad = r->failed_so_far(); !bad.ok())
+            throw error(class_of(bad), format("{}: rank {}: {}", caller, x.grid->rank, bad.message()));
+    }
+}
+
 }  // namespace mpix::halo

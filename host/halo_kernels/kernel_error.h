@@ -12,6 +12,9 @@ namespace mpix::halo {
 
 // Throws the reason, if a kernel's call has returned an error. Its requests may never complete. No kernel is running.
 void demand_no_kernel_error(kernel_exchange_state &x, const std::string &caller);
+// Throws the reason, if an active request cannot get what the neighbour was to send, or send to it. To kernels that
+// counts as arrived.
+void demand_no_lost_message(const kernel_exchange_state &x, const std::string &caller);
 
 }  // namespace mpix::halo
 

@@ -147,8 +147,12 @@ void stream_exchange_state::call(stream_call which, CUstream_st *stream, const c
 }
 
 void stream_exchange_state::demand_no_error(const char *function) {
-    do_or_fail([&] { demand_no_kernel_error(*kernels, format("{}::{}", stream_exchange_call, function)); },
-               [&](int) { failed = true; });
+    const auto look = [&] {
+        const std::string caller = format("{}::{}", stream_exchange_call, function);
+        demand_no_kernel_error(*kernels, caller);
+        demand_no_lost_message(*kernels, caller);
+    };
+    do_or_fail(look, [&](int) { failed = true; });
 }
 
 // Ends the activation, and waits for kernels that store to this rank.

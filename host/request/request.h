@@ -96,6 +96,8 @@ public:
     status device_error() { return detail::load_relaxed(&words->error) == 0 ? status{} : take_device_error(); }
     // The error of an epoch that has ended with one, or in which a device call has failed. The request stays active.
     status failed_already();
+    // The error with which its epoch will end, as far as is known; kernels are not told of it.
+    status failed_so_far() { return active() ? ending() : status{}; }
     // For calls that have not found the request complete: it may never be, because of an error of device code. Each tells
     // of an error once. A kernel's wait has timed out:
     status kernel_timeout() { return detail::load_relaxed(&words->error) == 0 ? status{} : take_kernel_timeout(); }

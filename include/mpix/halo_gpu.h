@@ -58,12 +58,14 @@ int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
     stream  a cudaStream_t of the fields' device, of any kind; null is the legacy default stream
 
     Errors: MPI_ERR_ARG (a null exchange, as in all functions below; the stream), MPI_ERR_REQUEST (it is started
-    already, or not; it has failed), MPI_ERR_OTHER (CUDA's). */
+    already, or not; it has failed), MPI_ERR_OTHER (CUDA's); of fields in host memory, also what MPIX_Halo_stream_check
+    returns. */
 int MPIX_Halo_stream_start(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
 int MPIX_Halo_stream_finish(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
 int MPIX_Halo_stream_run(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
-/** The error of a kernel of this exchange, if one has failed; call it when the stream has been synchronised. Errors:
-    MPI_ERR_PENDING (no data within MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. */
+/** The error of a kernel of this exchange, if one has failed, or of a neighbour whose process has ended, after which
+    the ghost cells may be old; call it when the stream has been synchronised. Errors: MPI_ERR_PENDING (no data
+    within MPIX_STALL_SECONDS), and what mpix::pready, mpix::wait_arrived and MPI_Wait return. */
 int MPIX_Halo_stream_check(MPIX_Halo_stream_exchange exchange);
 /** Go on with the other allocation of all fields that have two. Errors: MPI_ERR_REQUEST (started, not finished). */
 int MPIX_Halo_stream_swap(MPIX_Halo_stream_exchange exchange);

@@ -10,6 +10,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <mpix/halo.h>
+#include <mpix/halo_gpu.h>
+
 #include "tests/errors/expect.h"
 
 enum { tag = 33, parts = 8, count = 50, early_parts = 5 };
@@ -335,6 +338,34 @@ static void dies_before_finalize(void) {
     come_through();
 }
 
+// Rank 0 dies between two steps of a ring, of which the others learn from the exchange. Its message never comes.
+static void dies_in_a_ring(void) {
+    enum { cells = 4, last = 3 };
+    const int64_t extent[] = {(int64_t)cells * world_size};
+    const MPIX_Halo_grid_options options = {.periodic = {1, 0, 0}};
+    MPIX_Halo_grid grid;
+    MPIX_Halo_field field;
+    MPIX_Halo_stream_exchange x;
+    int faces[MPIX_HALO_DIRECTIONS], code = MPI_SUCCESS;
+    int64_t *const u = calloc(cells + 2, sizeof *u);
+    OK(MPIX_Halo_radius_faces(1, faces));
+    OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 1, extent, &options, &grid));
+    OK(MPIX_Halo_field_init(u, MPI_INT64_T, faces, &field));
+    OK(MPIX_Halo_stream_create(grid, 1, &field, NULL, &x));
+    for (int step = 1; step <= last; ++step) {
+        if (step == last && world_rank == 0) die();
+        for (int i = 1; i <= cells; ++i) u[i] = step;
+        u[0] = u[cells + 1] = -1;
+        code = MPIX_Halo_stream_start(x, NULL);
+        if (code == MPI_SUCCESS) code = MPIX_Halo_stream_finish(x, NULL);
+        if (code != MPI_SUCCESS) break;
+        CHECK(u[0] == step && u[cells + 1] == step);
+    }
+    expect_error(__FILE__, __LINE__, "MPIX_Halo_stream_finish()", code, process_failed, ended);
+    EXPECT(MPI_ERR_REQUEST, "an earlier call has failed", MPIX_Halo_stream_check(x));
+    come_through();
+}
+
 static char state_of(pid_t pid) {
     char path[64], text[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -410,6 +441,7 @@ int main(int argc, char **argv) {
         {"dies unmatched", 2, dies_unmatched},
         {"dies before it has started", 2, dies_unstarted},
         {"dies before MPI_Finalize", 2, dies_before_finalize},
+        {"dies in a ring", 2, dies_in_a_ring},
         {"is stopped", 2, stopped},
         {"never starts", 2, never_starts},
     };

@@ -81,7 +81,8 @@ public:
      *         kernel has run
      *
      * Errors: MPI_ERR_REQUEST (it is started already, or has failed); MPI_ERR_ARG (stream), which changes nothing;
-     * MPI_ERR_OTHER (CUDA), after which the exchange can only be destroyed.
+     * MPI_ERR_OTHER (CUDA), after which the exchange can only be destroyed. Of fields in host memory, what check()
+     * throws.
      */
     void start(CUstream_st *stream = nullptr);
     /**
@@ -109,8 +110,9 @@ public:
     void run(CUstream_st *stream = nullptr);
     /**
      * Throws the error of a kernel of this exchange, if one has failed: MPI_ERR_PENDING (no data within
-     * MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. After it the exchange can only be
-     * destroyed. Waits for nothing: call it when the stream has been synchronised. Before, it may miss an error, or
+     * MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return; or what MPI_Wait would report of a
+     * neighbour whose process has ended, after which the ghost cells may be old. After an error the exchange can only
+     * be destroyed. Waits for nothing: call it when the stream has been synchronised. Before, it may miss an error, or
      * name another step.
      */
     void check();
