@@ -54,6 +54,11 @@ struct stream_exchange_state {
     bool started = false, failed = false;
     stream_exchange_state *kept_before = nullptr;  // see keep()
 
+    // It can only be destroyed now, also between start() and finish().
+    void fail() {
+        failed = true;
+        started = false;
+    }
     bool on_gpu() const { return kernels->where.owner != nullptr; }
     // A rank without cells has nothing to do, wherever the others' are.
     bool has_tiles() const { return kernels->device.tiles_count_ != 0; }
@@ -137,7 +142,7 @@ void stream_exchange_state::call(stream_call which, CUstream_st *stream, const c
     if (on_gpu()) {
         const gpu::launch_result launched = gpu::enqueue_exchange(which, ordered, kernels->where.device, stream);
         if (launched.problem.empty()) return;
-        failed = !launched.is_of_stream;
+        if (!launched.is_of_stream) fail();
         throw refusal(failed ? MPI_ERR_OTHER : MPI_ERR_ARG, function, launched.problem);
     }
     if (stream != nullptr)
@@ -152,7 +157,7 @@ void stream_exchange_state::demand_no_error(const char *function) {
         demand_no_kernel_error(*kernels, caller);
         demand_no_lost_message(*kernels, caller);
     };
-    do_or_fail(look, [&](int) { failed = true; });
+    do_or_fail(look, [this](int) { fail(); });
 }
 
 // Ends the activation, and waits for kernels that store to this rank.
