@@ -58,20 +58,49 @@ overlaps first_overlaps(const std::vector<placed> &pieces, std::int64_t length) 
     return found;
 }
 
+// Bytes of the buffer from `low` to behind the last one.
+struct run {
+    std::int64_t low, high;
+};
+
+// Pieces with less than a page between them are one run: no page without a piece lies between.
+std::vector<run> runs_of(const std::vector<placed> &pieces, std::int64_t length) {
+    constexpr std::int64_t least_page = 4096;
+    std::vector<run> runs;
+    for (const placed &p : pieces)
+        if (!runs.empty() && p.offset - runs.back().high < least_page)
+            runs.back().high = p.offset + length;
+        else
+            runs.push_back({p.offset, p.offset + length});
+    return runs;
+}
+
+bool within_memory(const request &r, const std::vector<run> &runs) {
+    const char *const buffer = static_cast<const char *>(r.op.buffer);
+    if (r.place.owner == nullptr)
+        return std::all_of(runs.begin(), runs.end(), [buffer](const run &one) {
+            return transport::can_be_read(buffer + one.low, static_cast<std::uint64_t>(one.high - one.low));
+        });
+    std::uintptr_t allocation = 0;
+    std::uint64_t size = 0;
+    return !gpu::allocation_around(r.op.buffer, allocation, size) ||
+           (reinterpret_cast<std::uintptr_t>(buffer + runs.front().low) >= allocation &&
+            reinterpret_cast<std::uintptr_t>(buffer + runs.back().high) <= allocation + size);
+}
+
 }  // namespace
 
 void check_layout(const request &r, const char *call) {
     const std::uint64_t bytes = r.total_bytes();
     if (bytes == 0) return;
-    std::int64_t low = 0, high = static_cast<std::int64_t>(bytes);
+    std::vector<run> runs{{0, static_cast<std::int64_t>(bytes)}};
     if (!r.gapless) {
         const offset_table message = r.offsets();
         const std::int64_t piece = message.piece();
         if (bytes / static_cast<std::uint64_t>(piece) > most_offsets)
             return say(format("check: {}: the message has too many pieces to look at", call));
         const std::vector<placed> pieces = placed_pieces(r, message.offsets());
-        low = pieces.front().offset;
-        high = pieces.back().offset + piece;
+        runs = runs_of(pieces, piece);
         const overlaps found = first_overlaps(pieces, piece);
         if (found.of_partitions)
             say(format("check: {}: the partitions overlap, at byte {} of the buffer; {}", call, *found.of_partitions,
@@ -80,17 +109,9 @@ void check_layout(const request &r, const char *call) {
             say(format("check: {}: the datatype has byte {} of the buffer twice, which MPI does not allow of a receive",
                        call, *found.within_one));
     }
-    const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(r.op.buffer) + static_cast<std::uintptr_t>(low),
-                         end = reinterpret_cast<std::uintptr_t>(r.op.buffer) + static_cast<std::uintptr_t>(high);
-    std::uintptr_t allocation = 0;
-    std::uint64_t size = 0;
-    const bool inside = r.place.owner == nullptr ? transport::can_be_read(reinterpret_cast<const void *>(start),
-                                                                          static_cast<std::uint64_t>(high - low))
-                                                 : !gpu::allocation_around(r.op.buffer, allocation, size) ||
-                                                       (start >= allocation && end <= allocation + size);
-    if (!inside)
+    if (!within_memory(r, runs))
         say(format("check: {}: the partitions take bytes {} to {} of the buffer, which leaves its memory; {}", call,
-                   low, high - 1, advice));
+                   runs.front().low, runs.back().high - 1, advice));
 }
 
 }  // namespace mpix

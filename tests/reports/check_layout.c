@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * check_layout <case>: a receive whose partitions overlap, leave the buffer's memory, or do neither, with
- * MPIX_CHECK=1; and a send and a receive whose datatype has bytes twice. */
+ * MPIX_CHECK=1; and sends and receives whose datatype has bytes twice, or bytes of two arrays. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <mpix/mpix.h>
@@ -50,10 +50,28 @@ static int twice(const char *which) {
     return 0;
 }
 
+/* Two doubles, with memory between them that is not there: as of two arrays in one message. */
+static int apart(const char *which) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *const memory = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE) != 0) return 3;
+    const int lengths[] = {1, 1};
+    const MPI_Aint places[] = {0, 2 * (MPI_Aint)page};
+    MPI_Datatype type;
+    MPI_Type_create_hindexed(2, lengths, places, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    make(strncmp(which, "send", 4) == 0, memory, 1, type);
+    MPI_Type_free(&type);
+    MPI_Finalize();
+    puts("passed");
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     MPI_Init(&argc, &argv);
     if (strstr(argv[1], "twice") != NULL) return twice(argv[1]);
+    if (strstr(argv[1], "apart") != NULL) return apart(argv[1]);
     MPI_Datatype column, type;
     MPI_Type_vector(rows, 1, rows, MPI_DOUBLE, &column);
     if (strcmp(argv[1], "column") == 0) /* the commonest mistake: the next partition begins behind the column's end */
