@@ -39,9 +39,11 @@ int count_gpus() {
     return n;
 }
 
-std::string bus_id(int device) {
-    char id[16] = {};
-    return cudaDeviceGetPCIBusId(id, sizeof id, device) == cudaSuccess ? id : std::string();
+std::string gpu_id(int device) {
+    cudaDeviceProp what{};
+    if (cudaGetDeviceProperties(&what, device) == cudaSuccess) return {what.uuid.bytes, sizeof what.uuid.bytes};
+    cudaGetLastError();
+    return {};
 }
 
 node_gpus find_gpus() {

@@ -18,19 +18,19 @@ struct node_gpus {
     std::string why_no_fabric;  // memory that is mapped across nodes (IMEX); empty: it can be made
 };
 
-// find_gpus makes a context on the current GPU; the others make none. bus_id: the GPU's PCI address, the same in all
-// processes of the node; empty if CUDA does not tell it.
+// find_gpus makes a context on the current GPU; the others make none. gpu_id: of a GPU, or of a MIG instance, the same 16
+// bytes in all processes of the node; empty if CUDA does not tell it.
 #if MPIX_HAVE_CUDA
 node_gpus find_gpus();
 int count_gpus();
-std::string bus_id(int device);
+std::string gpu_id(int device);
 #else
 inline node_gpus find_gpus() {
     const std::string why = "mpix was built without CUDA";
     return {why, {}, {}, why, why};
 }
 inline int count_gpus() { return 0; }
-inline std::string bus_id(int) { return {}; }
+inline std::string gpu_id(int) { return {}; }
 #endif
 
 }  // namespace mpix::gpu

@@ -19,7 +19,7 @@ int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o) {
         case halo::stream_call::start:
             return std::clamp(o.own_end, 1, halo::most_parcel_blocks);
         case halo::stream_call::finish:
-            return 1 + std::clamp(receives, 1, halo::most_parcel_blocks);
+            return 1 + std::clamp(receives, 1, o.finish_groups);
         case halo::stream_call::run:
             return 1 + std::clamp(o.own_end + receives, 1, o.run_groups);
         case halo::stream_call::drain_sends:
@@ -35,9 +35,13 @@ int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o) {
 bool plan_run(halo::stream_exchange_args &o, int device, int ranks) {
     int multiprocessors = 0;
     if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return false;
-    const int blocks = halo::run_blocks_of_multiprocessor * multiprocessors / ranks;
+    const int slots = halo::run_blocks_of_multiprocessor * multiprocessors;
+    // Several ranks leave room for a block, which the progress engine may need for a copy (docs/limitations.md), and
+    // their finishes room for each other's starts.
+    const int blocks = ranks == 1 ? slots : (slots - 1) / ranks;
+    if (ranks > 1) o.finish_groups = std::max(multiprocessors / ranks, 1);
     o.run_groups = blocks - 1;  // one more block begins the next exchange; it waits, too
-    o.most_receivers = ranks == 1 ? multiprocessors - 1 : o.run_groups;
+    o.most_receivers = std::max(ranks == 1 ? multiprocessors - 1 : o.run_groups, 1);
     const int receives = o.x.received_end_ - o.own_end, copies = o.own_end - halo::sends_end(o.x);
     if (o.run_groups <= 0) return false;
     constexpr int most_copies = 8;  // of each block; measured between two H200

@@ -40,7 +40,8 @@ struct stream_exchange_args {
     std::int32_t phase;           // which allocation of each field, 0 or 1
     std::uint64_t *words;         // in device memory; the constants below are their indices
     std::int32_t own_end;         // the parcels of own cells end here, and those of messages begin
-    std::int32_t run_groups;      // of run, without the one that begins the next exchange
+    std::int32_t finish_groups;   // of finish, at most; it and run have one more, which begins the next exchange
+    std::int32_t run_groups;      // of run, at most
     std::int32_t most_receivers;  // the most of these that wait for messages
     direct_stores direct;
 
@@ -54,8 +55,7 @@ struct stream_exchange_args {
 // The parcels that are sent come first, 0 to sends_end() - 1, then those of own cells, then those of messages.
 MPIX_FN int sends_end(const device_exchange &x) { return x.received_begin_; }
 
-// The most blocks that send, copy or receive: two for each of the 132 multiprocessors of an H100. More would only take
-// turns. finish and run have one more, which begins the next exchange of the set.
+// The most blocks of start and finish: two for each of the 132 multiprocessors of an H100. More would only take turns.
 inline constexpr int most_parcel_blocks = 264;
 
 // Blocks of run_exchange that can be resident on one multiprocessor; its launch bounds see to that.

@@ -17,7 +17,7 @@ int count_ranks_of_gpu(const grid_state &g, const transport::placement &where) {
     using id = std::array<char, 16>;
     id mine{};
     if (where.owner != nullptr) {
-        const std::string text = gpu::bus_id(where.device);
+        const std::string text = gpu::gpu_id(where.device);
         std::copy_n(text.begin(), std::min(text.size(), mine.size()), mine.begin());
     }
     std::vector<id> all(static_cast<std::size_t>(g.nodes.ranks()));

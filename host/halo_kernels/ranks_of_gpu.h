@@ -10,7 +10,7 @@
 namespace mpix::halo {
 
 // The number of ranks of the grid, this one included, whose fields are in the memory of this rank's GPU; 1 for host
-// memory. If CUDA does not tell the bus ids, all such ranks of the node are counted. Collective. Throws error.
+// memory. If CUDA does not tell their ids, all such ranks of the node are counted. Collective. Throws error.
 int count_ranks_of_gpu(const grid_state &g, const transport::placement &where);
 
 }  // namespace mpix::halo

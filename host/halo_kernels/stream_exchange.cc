@@ -220,6 +220,7 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
                  .phase = 0,
                  .words = reinterpret_cast<std::uint64_t *>(x.words.address()),
                  .own_end = static_cast<std::int32_t>(own - k.parcels.begin()),
+                 .finish_groups = most_parcel_blocks,
                  .run_groups = 1,  // the host's thread
                  .most_receivers = 1,
                  .direct = {}};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "host/halo_tables/copies.h"
@@ -32,6 +33,12 @@ void follow(const device_copy &c, int allocation, words_copied &all) {
                     };
                     all.emplace(to + place(c.stride), from + place(c.own_stride));
                 }
+}
+
+std::vector<std::pair<std::uintptr_t, std::uintptr_t>> sorted(const words_copied &all) {
+    std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pairs(all.begin(), all.end());
+    std::sort(pairs.begin(), pairs.end());
+    return pairs;
 }
 
 }  // namespace
@@ -82,11 +89,6 @@ TEST_CASE("copies split into lists") {
             for (const device_copy &c : copies) follow(c, allocation, expected);
             for (const auto &list : lists)
                 for (const device_copy &c : list) follow(c, allocation, found);
-            const auto sorted = [](const words_copied &all) {
-                std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pairs(all.begin(), all.end());
-                std::sort(pairs.begin(), pairs.end());
-                return pairs;
-            };
             CHECK(sorted(found) == sorted(expected));
         }
     }
@@ -118,13 +120,15 @@ TEST_CASE("both ends of short rows are copied at the same time") {
     };
     const device_copy low = end(0, cells), high = end(radius + cells, radius);
     const auto is_joined = [](const device_copy &a, const device_copy &b) {
-        const auto lists = split_copies({a, b}, 1000);
-        REQUIRE(lists.size() == 1);
-        words_copied expected, found;
-        for (const device_copy &c : {a, b}) follow(c, 1, expected);
-        for (const device_copy &c : lists[0]) follow(c, 1, found);
-        CHECK(std::equal(expected.begin(), expected.end(), found.begin(), found.end()));
-        return lists[0].size() == 1;
+        for (const std::uint32_t most : {1000U, 17U, 5U, 1U})
+            for (int allocation = 0; allocation < 2; ++allocation) {
+                words_copied expected, found;
+                for (const device_copy &c : {a, b}) follow(c, allocation, expected);
+                for (const auto &list : split_copies({a, b}, most))
+                    for (const device_copy &c : list) follow(c, allocation, found);
+                CHECK(sorted(found) == sorted(expected));
+            }
+        return split_copies({a, b}, 1000).at(0).size() == 1;
     };
     CHECK(is_joined(low, high));
     CHECK(is_joined(high, low));
@@ -141,6 +145,27 @@ TEST_CASE("both ends of short rows are copied at the same time") {
     other = high;
     for (std::byte *&cells_of : other.cells) cells_of += row;
     CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.cells[1] += value;
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.claim = 0;
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.words = 1;
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.word_bytes = 4;
+    CHECK_FALSE(is_joined(low, other));
+    other = high;
+    other.stride[1] += row;
+    CHECK_FALSE(is_joined(low, other));
+    device_copy low_in_three = low, high_in_three = high;
+    for (device_copy *c : {&low_in_three, &high_in_three}) {
+        c->count[2] = 2;
+        c->stride[2] = c->own_stride[2] = 6 * plane;
+    }
+    CHECK_FALSE(is_joined(low_in_three, high_in_three));
     device_copy claimed = low;
     claimed.claim = 0;
     CHECK_FALSE(is_joined(claimed, high));

@@ -87,7 +87,9 @@ public:
     void start(CUstream_st *stream = nullptr);
     /**
      * Enqueue: wait for the neighbours, and fill the other ghost cells. Later work in the stream may read them, and
-     * write what was sent. The kernel stays on the GPU until all has come, with up to 265 blocks of 256 threads.
+     * write what was sent. The kernel stays on the GPU until all has come, with up to 265 blocks of 256 threads, beside
+     * which other kernels may find no room. So several exchanges in different streams are started and finished in the
+     * same order on all ranks. Ranks of the grid that share a GPU (MPS) have fewer blocks, with room for each other.
      *
      * stream  that of start(), or one that waits for it (cudaStreamWaitEvent); as there
      *
@@ -100,7 +102,9 @@ public:
      * copies many of its own cells, which is then faster.
      *
      * All blocks of the one kernel must be resident: at most two for each multiprocessor. At most half of them wait for
-     * neighbours. Where other kernels fill the GPU and wait for this one, call start() and finish().
+     * neighbours, so two exchanges of a program may be enqueued in different orders on different ranks, in different
+     * streams; more than two in the same order everywhere. Where other kernels fill the GPU and wait for this one, call
+     * start() and finish().
      *
      * Ranks of the grid that share a GPU (MPS) divide its multiprocessors equally, and all blocks of a rank may wait. If
      * that leaves too few blocks for one parcel each, run() enqueues the two kernels.
