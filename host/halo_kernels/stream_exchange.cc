@@ -224,6 +224,7 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
                  .run_groups = 1,  // the host's thread
                  .most_receivers = 1,
                  .direct = {}};
+    const int sharing = count_ranks_of_gpu(*grid, k.where);
     s = outcome_of([&] { x.direct.find(k, x.ordered.own_end, options.direct); });
     check_collectively(grid->comm, stream_exchange_call, s);
     x.ordered.direct = x.direct.stores();
@@ -231,7 +232,6 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
         const std::vector<int> &ranks = x.direct.sends_directly_to();
         m.direct = std::find(ranks.begin(), ranks.end(), m.peer) != ranks.end();
     }
-    const int sharing = count_ranks_of_gpu(*grid, k.where);
     if (x.on_gpu()) x.run_is_one_kernel = gpu::plan_run(x.ordered, k.where.device, sharing);
     s = begin(x);
     try {
