@@ -18,8 +18,8 @@ struct node_gpus {
     std::string why_no_fabric;  // memory that is mapped across nodes (IMEX); empty: it can be made
 };
 
-// find_gpus makes a context on the current GPU; the others make none. gpu_id: of a GPU, or of a MIG instance, the same 16
-// bytes in all processes of the node; empty if CUDA does not tell it.
+// find_gpus makes a context on the current GPU; the others make none. gpu_id: of a GPU, or of a MIG instance, the same
+// 16 bytes in all processes of the node; empty if CUDA does not tell it.
 #if MPIX_HAVE_CUDA
 node_gpus find_gpus();
 int count_gpus();

@@ -25,9 +25,9 @@ int blocks_of(halo::stream_call call, const halo::stream_exchange_args &o) {
         case halo::stream_call::drain_sends:
             return std::clamp(sends, 1, halo::most_parcel_blocks);
         case halo::stream_call::drain_receives:
-            break;
+            break;  // these wait as those of finish do
     }
-    return std::clamp(receives, 1, halo::most_parcel_blocks);
+    return std::clamp(receives, 1, o.finish_groups);
 }
 
 }  // namespace

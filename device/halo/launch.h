@@ -31,8 +31,9 @@ struct launch_result {
 // Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream);
-// Decides whether run() is one kernel; false: it has to be two. Sets run_groups and most_receivers, and finish_groups if
-// there are several, for `ranks` ranks that share the device. The blocks of all their runs are then resident at the same time.
+// Decides whether run() is one kernel; false: it has to be two. `ranks` ranks share the device. Sets run_groups and
+// most_receivers, so that the blocks of all their runs are resident at the same time; and finish_groups, if there are
+// several ranks.
 //
 // Where a rank has the device to itself, at most half of the resident blocks wait, so neighbours may run two exchanges
 // in different orders. Two kernels are faster if there are many own cells to copy; and where ranks share the device,

@@ -40,7 +40,7 @@ struct stream_exchange_args {
     std::int32_t phase;           // which allocation of each field, 0 or 1
     std::uint64_t *words;         // in device memory; the constants below are their indices
     std::int32_t own_end;         // the parcels of own cells end here, and those of messages begin
-    std::int32_t finish_groups;   // of finish, at most; it and run have one more, which begins the next exchange
+    std::int32_t finish_groups;   // that wait in finish, at most; it and run have one more: it begins the next exchange
     std::int32_t run_groups;      // of run, at most
     std::int32_t most_receivers;  // the most of these that wait for messages
     direct_stores direct;

@@ -24,8 +24,9 @@ namespace {
 
 // ---- one of ours ---------------------------------------------------------------------------------------
 
-// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active; `stalled`:
-// nothing has come for MPIX_STALL_SECONDS, here or in a kernel. `beside` is asked now and then for an error of any request of the call.
+// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active.
+// `stalled`: nothing has come for MPIX_STALL_SECONDS, here or in a kernel. `beside` is asked now and then for an error
+// of any request of the call.
 template <class Beside>
 status await(request &r, const char *call, wait_clock::time_point since, bool &stalled, const Beside &beside) {
     if (!r.active() || r.done()) return {};
@@ -177,10 +178,9 @@ int find_failed(const mixed_array &array, int most_looks, status &why) {
     return -1;
 }
 
-// The wait ends, since `failed`, one of ours, has an error, with which its epoch has ended; or it may never end. The others
+// The wait ends, since `failed`, one of ours, has an error: its epoch has ended with it, or may never end. The others
 // get some time, so that a program need not come back for what is about to complete; what is not complete then is
-// pending.
-// `stalled`: nobody waits any longer.
+// pending. `stalled`: nobody waits any longer.
 int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, const status &why,
                 bool stalled, const char *call) {
     scratch<int> classes(array.count());

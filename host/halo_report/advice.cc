@@ -11,8 +11,8 @@ namespace mpix::halo {
 namespace {
 
 // Median seconds of an exchange of one field without computing, on two H200 that NVLink joins, with copies of the rank's own
-// cells along two periodic axes; in a stream by start() and finish(), inside a kernel by the tiles that are best for it:
-// docs/results/halo_gpu_h200.csv.
+// cells along two periodic axes; in a stream by start() and finish(), inside a kernel by the tiles that are best for
+// it: docs/results/halo_gpu_h200.csv.
 struct measured {
     double bytes, kernel, stream;
 };

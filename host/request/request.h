@@ -98,8 +98,8 @@ public:
     status failed_already();
     // The error with which its epoch will end, as far as is known; kernels are not told of it.
     status failed_so_far() { return active() ? ending() : status{}; }
-    // For calls that have not found the request complete: it may never be, because of an error of device code. Each tells
-    // of an error once. A kernel's wait has timed out:
+    // For calls that have not found the request complete: it may never be, because of an error of device code. Each
+    // tells of an error once. A kernel's wait has timed out:
     status kernel_timeout() { return detail::load_relaxed(&words->error) == 0 ? status{} : take_kernel_timeout(); }
     // Any other error: MPI_ERR_PENDING, once the request has had time to complete all the same. The error stays for the
     // call that completes the request.

@@ -6,8 +6,8 @@
 
 namespace mpix {
 
-// With MPIX_CHECK: warn if the request's partitions overlap, if a receive has a byte twice within one, or if they extend
-// beyond the buffer's memory: its allocation on a GPU, mapped memory on the host.
+// With MPIX_CHECK: warn if the request's partitions overlap, if a receive has a byte twice within one, or if they
+// extend beyond the buffer's memory: its allocation on a GPU, mapped memory on the host.
 void check_layout(const request &r, const char *call);
 
 }  // namespace mpix

@@ -281,7 +281,8 @@ status receive_request::arrived(int j, bool &flag) {
     if (!active() || null_peer()) return {};
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     const std::uint64_t route_word = detail::load_acquire(&words->matched);  // pairs: C3
-    if (route_word == MPIX_NEVER) return ending();                           // a loop over the flag ends as well
+    // Arrived, with the error: a loop over the flag ends.
+    if (route_word == MPIX_NEVER) return ending();
     if (route_word == 0) {
         flag = false;
         return {};

@@ -102,12 +102,12 @@ public:
      * copies many of its own cells, which is then faster.
      *
      * All blocks of the one kernel must be resident: at most two for each multiprocessor. At most half of them wait for
-     * neighbours, so two exchanges of a program may be enqueued in different orders on different ranks, in different
-     * streams; more than two in the same order everywhere. Where other kernels fill the GPU and wait for this one, call
-     * start() and finish().
+     * neighbours. So two exchanges of one kernel each may be enqueued in different orders on different ranks, in
+     * different streams; all others in the same order on all ranks. Where other kernels fill the GPU and wait for this
+     * one, call start() and finish().
      *
-     * Ranks of the grid that share a GPU (MPS) divide its multiprocessors equally, and all blocks of a rank may wait. If
-     * that leaves too few blocks for one parcel each, run() enqueues the two kernels.
+     * Ranks of the grid that share a GPU (MPS) divide its multiprocessors equally, and all blocks of a rank may wait.
+     * If that leaves too few blocks for one parcel each, run() enqueues the two kernels.
      *
      * Errors: as of both.
      */
