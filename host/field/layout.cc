@@ -227,10 +227,7 @@ status field_view::make(const field &f, std::span<const box> local, int dimensio
         return failure(MPI_ERR_ARG, format("allocations has {} entries; this rank has {} boxes", f.allocations.size(),
                                            local.size()));
     const auto no_access = [](const std::string &name) {
-        return failure(MPI_ERR_BUFFER,
-                       format("{}: the CPU cannot write there; only kernel_exchange and stream_exchange take memory "
-                              "of a GPU",
-                              name));
+        return failure(MPI_ERR_BUFFER, format("{}: the CPU cannot write there", name));
     };
     bool some = false, all = true;  // have a second allocation
     for (std::size_t i = 0; i < local.size(); ++i) {

@@ -48,8 +48,9 @@ void combine_in_order(exchange_state &x) {
             continue;
         }
         const own_copy &mine = x.own[c.field][c.part];
-        pack(mine.from, x.room[c.field].data());
-        combine(x.room[c.field].data(), mine.to, x.combine[c.field]);
+        const auto f = static_cast<std::size_t>(c.field);
+        x.cells->pack(f, mine.from, x.room[f].data());
+        x.cells->combine(f, x.room[f].data(), mine.to, x.combine[f]);
     }
 }
 
@@ -203,7 +204,8 @@ void exchange::ready(int field) {
         }
         if (x.by_node) x.by_node->pack(field);
         if (!x.reversed())
-            for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
+            for (const own_copy &c : x.own[field])
+                x.cells->copy(static_cast<std::size_t>(field), c.from, c.to, x.room[field].data());
 
         // The mutex orders the other fields' cells, which other threads may have written, before their message.
         const std::lock_guard lock(x.mutex);

@@ -17,16 +17,16 @@
 #include "host/halo/regions.h"
 #include "host/halo_report/report_text.h"
 #include "host/report.h"
+#include "transport/select.h"
 
 namespace mpix::halo {
 namespace {
 
 // What MPIX_HALO_TRANSFER asks for, if `choice` lets it and the fields can be exchanged so; otherwise what the program
-// does. `two_allocations`: some rank has a field of two.
-transfer transfer_in_use(const exchange_state &x, bool two_allocations, transfer_choice choice) {
+// does. `untyped`: of some rank no datatype can describe the fields.
+transfer transfer_in_use(const exchange_state &x, bool untyped, transfer_choice choice) {
     if (x.reversed()) return x.how;
     if (x.to_nodes == node_messages::always) return transfer::packed;
-    const bool untyped = two_allocations || x.in_messages();
     const transfer given = untyped && x.how == transfer::automatic ? transfer::packed : x.how;
     if (choice == transfer_choice::as_given) return given;
     switch (config().transfer) {
@@ -42,9 +42,11 @@ transfer transfer_in_use(const exchange_state &x, bool two_allocations, transfer
     return given;
 }
 
-// A rank without boxes does not know what the others' fields have. Collective.
-bool any_has_two_allocations(const exchange_state &x) {
+// Some rank has a field of two allocations, or one in GPU memory. A rank without boxes does not know that of the others.
+// Collective.
+bool is_untyped(const exchange_state &x) {
     int any =
+        x.in_messages() || x.cells->any() ||
         std::any_of(x.fields.begin(), x.fields.end(), [](const field_view &f) { return f.has_second_allocation(); });
     demand(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, x.grid->comm), "MPI_Allreduce");
     return any != 0;
@@ -100,6 +102,30 @@ status check_node_messages(exchange_state &x) {
                                        name_of_transfer(static_cast<std::int64_t>(x.how))));
 }
 
+bool is_in_gpu(const exchange_state &x, const field &f) {
+    if (!f.allocations.empty() && f.allocations.size() != x.grid->mine.size()) return false;  // an error, found later
+    if (play_gpu_cells) return !x.in_messages();
+    for (std::size_t i = 0; i < x.grid->mine.size(); ++i)
+        if (const void *const at = allocation_of(f, i).data; at != nullptr && transport::locate(at).owner != nullptr)
+            return true;
+    return false;
+}
+
+status check_gpu_fields(const exchange_state &x) {
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
+        if (!x.cells->has(f)) continue;
+        if (x.in_messages())
+            return failure(MPI_ERR_ARG, format("fields[{}].data: it is memory of a GPU, and options.ghosts is "
+                                               "in_messages; such messages are in host memory",
+                                               f));
+        if (x.how == transfer::datatype)
+            return failure(MPI_ERR_ARG, format("transfer is datatype, and fields[{}].data is memory of a GPU; such "
+                                               "fields are packed into host memory",
+                                               f));
+    }
+    return {};
+}
+
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how < transfer::packed || x.how > transfer::automatic)
         return failure(MPI_ERR_ARG, format("transfer is {}; it is 0 (packed), 1 (datatype), 2 (plain) or 3 (automatic)",
@@ -113,11 +139,14 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                                            name_of_transfer(static_cast<std::int64_t>(x.how))));
     if (status s = check_storage(x); !s.ok()) return s;
     if (const status bad = check_node_messages(x); !bad.ok()) return bad;
+    std::vector<bool> in_gpu;
+    for (const field &f : fields) in_gpu.push_back(is_in_gpu(x, f));
+    x.cells = std::make_unique<gpu_cells>(x.grid->comm, in_gpu);
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
         const status s =
             field_view::make(fields[f], x.grid->local_points(fields[f].layout.staggered), x.grid->domain.dimensions,
-                             x.fields.back(), false, x.in_messages() ? ghost_room::any : ghost_room::demanded);
+                             x.fields.back(), in_gpu[f], x.in_messages() ? ghost_room::any : ghost_room::demanded);
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         if (!x.reversed()) continue;
         x.combine.push_back(combine_function_of(fields[f].type, x.reduce));
@@ -131,6 +160,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
             return failure(
                 MPI_ERR_ARG,
                 format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
+    if (const status bad = check_gpu_fields(x); !bad.ok()) return bad;
     return check_memory(*x.grid, x.fields, fields);
 }
 
@@ -162,7 +192,8 @@ struct gathered {
 };
 using gathered_by_rank = std::map<int, gathered>;
 
-void add(gathered_by_rank &all, const exchange_state &x, int rank, std::size_t field, const runs &part, int direction) {
+void add(gathered_by_rank &all, exchange_state &x, int rank, std::size_t field, const runs &part, int direction) {
+    x.cells->prepare(field, part);
     gathered &of_rank = all[rank];
     of_rank.parts.resize(x.fields.size());
     of_rank.parts[field].push_back(part);
@@ -191,7 +222,7 @@ void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
     const auto made = [&x, alignment](int rank, gathered &its) {
         const std::int64_t bytes = std::accumulate(its.by_direction.begin(), its.by_direction.end(), std::int64_t{0});
         return message(rank, std::move(its.parts), its.by_direction,
-                       x.how == transfer::automatic ? transfer_of(bytes) : x.how, alignment);
+                       x.how == transfer::automatic ? transfer_of(bytes) : x.how, alignment, x.cells.get());
     };
     for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.push_back(made(rank, its));
     for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.push_back(made(rank, its));
@@ -222,6 +253,8 @@ void make_own_copies(exchange_state &x, const std::vector<field_pieces> &pieces)
             own_copy c{x.fields[f].of(g.position_of(p.owner), p.source),
                        x.fields[f].of(g.position_of(p.receiver), p.ghosts)};
             if (x.reversed()) std::swap(c.from, c.to);
+            x.cells->prepare(f, c.from);
+            x.cells->prepare(f, c.to);
             most = std::max(most, c.from.total());
             x.own.back().push_back(c);
         }
@@ -262,7 +295,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
-    x.how = transfer_in_use(x, any_has_two_allocations(x), choice);
+    x.how = transfer_in_use(x, is_untyped(x), choice);
     const status s = outcome_of([&] {
         x.ready.resize(fields.size());
         for (const field &f : fields) {

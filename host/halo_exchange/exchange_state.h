@@ -18,6 +18,7 @@
 #include "host/halo/grid_state.h"
 #include "host/halo/regions.h"
 #include "host/halo_exchange/ghosts.h"
+#include "host/halo_cells/gpu_cells.h"
 #include "host/halo_exchange/message.h"
 #include "host/halo_exchange/node_exchange.h"
 #include "host/halo_report/stopwatch.h"
@@ -61,6 +62,7 @@ struct exchange_state {
     node_messages to_nodes = node_messages::never;
     std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
+    std::unique_ptr<gpu_cells> cells;  // how those of each field are packed; longer than the messages
     // Of each field, for each box of this rank, the present allocation and the other one.
     std::vector<std::vector<std::array<void *, 2>>> data;
     std::vector<std::vector<box_to_read>> to_read;  // of each field, if ghost cells stay in messages

@@ -2,7 +2,6 @@
 #include "host/halo_exchange/message.h"
 #include "host/profiled_range.h"
 
-#include <climits>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -18,34 +17,13 @@ namespace {
 // Exchanges are constructed in one order on all ranks, and MPI matches in the order of the init calls.
 constexpr int message_tag = 0;
 
-int as_count(std::int64_t n) {
-    if (n > INT_MAX)
-        throw error(
-            MPI_ERR_COUNT,
-            "more than 2^31 - 1 bytes or rows of a field in one message; a transfer that is packed can be longer");
-    return static_cast<int>(n);
-}
-
-// Replaces `type`, which it frees.
-void wrap(MPI_Datatype &type, std::int64_t count, std::int64_t stride) {
-    if (count == 1) return;
-    MPI_Datatype wrapped = MPI_DATATYPE_NULL;
-    const int code = MPI_Type_create_hvector(as_count(count), 1, static_cast<MPI_Aint>(stride), type, &wrapped);
-    MPI_Type_free(&type);
-    demand(code, "MPI_Type_create_hvector");
-    type = wrapped;
-}
-
 // All of them, relative to the first.
 MPI_Datatype type_of(const std::vector<std::vector<runs>> &parts) {
     std::vector<MPI_Datatype> types;
     std::vector<MPI_Aint> at;
     for (const std::vector<runs> &field : parts)
         for (const runs &r : field) {
-            MPI_Datatype type = MPI_DATATYPE_NULL;
-            demand(MPI_Type_contiguous(as_count(r.bytes), MPI_BYTE, &type), "MPI_Type_contiguous");
-            for (int loop = 0; loop < 3; ++loop) wrap(type, r.count[loop], r.stride[loop]);
-            types.push_back(type);
+            types.push_back(type_of(r));
             MPI_Aint address = 0;
             demand(MPI_Get_address(r.first, &address), "MPI_Get_address");
             at.push_back(address);
@@ -86,8 +64,12 @@ transfer transfer_of(std::int64_t bytes) {
 }
 
 message::message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how,
-                 std::int64_t alignment)
-    : peer_(peer), parts_(std::move(parts)), by_direction_(by_direction), plain_(how == transfer::plain) {
+                 std::int64_t alignment, gpu_cells *cells)
+    : peer_(peer),
+      parts_(std::move(parts)),
+      by_direction_(by_direction),
+      cells_(cells),
+      plain_(how == transfer::plain) {
     std::vector<std::int64_t> field_bytes;
     for (const std::vector<runs> &field : parts_) {
         field_bytes.push_back(0);
@@ -108,6 +90,7 @@ message::message(message &&other) noexcept
     : peer_(other.peer_),
       parts_(std::move(other.parts_)),
       by_direction_(other.by_direction_),
+      cells_(other.cells_),
       bytes_(other.bytes_),
       cut_(std::move(other.cut_)),
       packed_(std::move(other.packed_)),
@@ -155,7 +138,7 @@ int message::plain_count() const { return as_count(cut_.bytes * cut_.count()); }
 void message::pack_field(int field, std::byte *packed) const {
     const profiled_range shown(range_name::halo_pack);
     std::byte *to = packed + cut_.offset(field);
-    for (const runs &r : parts_[field]) to += pack(r, to);
+    for (const runs &r : parts_[field]) to += cells_->pack(static_cast<std::size_t>(field), r, to);
 }
 
 void message::send(int field, MPI_Request request) const {
@@ -168,7 +151,7 @@ void message::unpack(const std::byte *packed) const {
     const profiled_range shown(range_name::halo_unpack);
     for (std::size_t f = 0; f < parts_.size(); ++f) {
         const std::byte *from = packed + cut_.offset(static_cast<int>(f));
-        for (const runs &r : parts_[f]) from += halo::unpack(from, r);
+        for (const runs &r : parts_[f]) from += cells_->unpack(f, from, r);
     }
 }
 
@@ -177,7 +160,7 @@ void message::swap(int field) {
 }
 
 void message::combine(int field, std::size_t part, std::int64_t at, combine_function how) const {
-    halo::combine(packed_.get() + at, parts_[field][part], how);
+    cells_->combine(static_cast<std::size_t>(field), packed_.get() + at, parts_[field][part], how);
 }
 
 std::int64_t message::offset_of(int field, std::size_t part) const {

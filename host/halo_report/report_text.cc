@@ -66,6 +66,7 @@ std::string exchange_report::text() const {
     std::string all = format("{}, rank {}: ", name_of_kind(kind), rank);
     if (kind == exchange_kind::host) all += name_of_transfer(static_cast<std::int64_t>(transfer)) + std::string(", ");
     all += format("{} finished{}", exchanges, times_of(*this));
+    if (through_host) all += "; fields in GPU memory, by way of host memory";
     if (ghosts == ghost_storage::in_messages) all += "; messages are not unpacked";
     if (own_bytes > 0) all += format("; {} bytes from and to this rank", own_bytes);
     for (const message_report &m : sent) all += "\n  " + message_line(*this, m, "to");

@@ -49,8 +49,8 @@ struct faulty {
         auto made = make_exchange_state(grid_internals::state_of(g, "faulty"), {u}, {});
         x = made.get();
         const std::vector<std::vector<runs>> cells{{x->fields[0].of(0, {{}, {2, 1, 1}})}};
-        x->receives.emplace_back(0, cells, direction_bytes{}, transfer::packed);
-        x->sends.emplace_back(0, cells, direction_bytes{}, transfer::packed);
+        x->receives.emplace_back(0, cells, direction_bytes{}, transfer::packed, 1, x->cells.get());
+        x->sends.emplace_back(0, cells, direction_bytes{}, transfer::packed, 1, x->cells.get());
         const MPI_Comm comm = x->grid->comm;
         x->requests.resize(2);
         const int ints = is_short ? 1 : 2;

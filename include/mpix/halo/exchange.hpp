@@ -87,6 +87,9 @@ struct exchange_internals;  // of the library
  * of boxes, and of directions in which the neighbour lies. What a rank has to give to itself it copies. To exchange a
  * subset of the fields at times, make a second exchange of these; they may run at the same time if their fields differ.
  *
+ * Fields are in host memory. Those in GPU memory are packed into host memory and unpacked from it: kernels that write
+ * them have ended before start(), and transfer::datatype and ghost_storage::in_messages are refused (MPI_ERR_ARG).
+ *
  * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish()
  * combines those of all ranks with the cells of this rank's boxes. Each cell's own value comes first, then the ghost
  * cells by the number of the box beside which they lie, so that all runs on one decomposition give the same bits.
@@ -98,7 +101,7 @@ public:
      * components, interleaving, staggering and radii; addresses, padding and gaps may differ.
      *
      * Errors: MPI_ERR_ARG (a radius, layout or option, or ranks that disagree), MPI_ERR_NO_MEM (node_messages::always,
-     * and no memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or no host memory), MPI_ERR_COUNT (too
+     * and no memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or no memory), MPI_ERR_COUNT (too
      * many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic type); and what the MPI calls
      * give.
      */
