@@ -62,6 +62,7 @@ constexpr const char *takes(const text &) { return "any text"; }
 constexpr const char *takes(const progress_mode &) { return "auto, always or never"; }
 constexpr const char *takes(const pack_mode &) { return "auto, kernel or copy"; }
 constexpr const char *takes(const halo_transfer &) { return "program, packed, datatype or plain"; }
+constexpr const char *takes(const halo_stream &) { return "kernels, packed or plain"; }
 
 status malformed(const char *variable, const std::string &value, const std::string &why) {
     return failure(format("{}=\"{}\" is malformed: {}", variable, value, why));

@@ -22,10 +22,12 @@ using text = std::string;
 enum class progress_mode { automatic, always, never };
 using gpu::pack_mode;
 enum class halo_transfer { program, packed, datatype, plain };
+enum class halo_stream { kernels, packed, plain };
 // How the values of each are written, in their order.
 constexpr std::array<const char *, 3> names_of(progress_mode) { return {"auto", "always", "never"}; }
 constexpr std::array<const char *, 3> names_of(pack_mode) { return {"auto", "kernel", "copy"}; }
 constexpr std::array<const char *, 4> names_of(halo_transfer) { return {"program", "packed", "datatype", "plain"}; }
+constexpr std::array<const char *, 3> names_of(halo_stream) { return {"kernels", "packed", "plain"}; }
 // A number, or what the library works out for itself.
 struct count_or_auto {
     bool automatic = false;

@@ -8,6 +8,19 @@
 
 namespace mpix::gpu {
 
+launch_result finish_stream(int device, CUstream_st *stream) {
+    const detail::device_scope scope(device);
+    if (!scope.problem().empty()) return {scope.problem(), false};
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if (const cudaError_t error = cudaStreamIsCapturing(stream, &capture); error != cudaSuccess)
+        return {detail::cuda_error("stream", error), true};
+    if (capture != cudaStreamCaptureStatusNone)
+        return {"stream is being captured, and the host makes the exchange (MPIX_HALO_STREAM)", true};
+    const cudaError_t error = cudaStreamSynchronize(stream);
+    if (error == cudaSuccess) return {};
+    return {detail::cuda_error("cudaStreamSynchronize", error), error == cudaErrorInvalidResourceHandle};
+}
+
 #if MPIX_HAVE_NVCC
 namespace {
 

@@ -27,6 +27,13 @@ struct launch_result {
     bool is_of_stream = false;
 };
 
+#if MPIX_HAVE_CUDA
+// Waits for all work in a stream of the device. Refuses one that is captured.
+launch_result finish_stream(int device, CUstream_st *stream);
+#else
+inline launch_result finish_stream(int, CUstream_st *) { return {"this libmpix was built without CUDA"}; }
+#endif
+
 #if MPIX_HAVE_NVCC
 // Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
 launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "host/halo/regions.h"
 #include "host/halo/usable.h"
 #include "host/halo_tables/device_memory.h"
+#include "host/halo_by_host/by_host.h"
 #include "host/halo_kernels/direct_neighbours.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
@@ -46,6 +48,7 @@ error refusal(int error_class, const char *function, const std::string &what) {
 
 struct stream_exchange_state {
     std::unique_ptr<kernel_exchange_state> kernels;
+    std::unique_ptr<exchange_by_host> by_host;  // in place of all the others but `started`
     regions areas;
     device_memory words;
     direct_neighbours direct;
@@ -67,6 +70,7 @@ struct stream_exchange_state {
     int requests() const { return static_cast<int>(kernels->requests.size()); }
 
     void call(stream_call which, CUstream_st *stream, const char *function);
+    void wait_for(CUstream_st *stream, const char *function) const;
     // Throws what a kernel's call has returned.
     void demand_no_error(const char *function);
     void drain();
@@ -151,6 +155,13 @@ void stream_exchange_state::call(stream_call which, CUstream_st *stream, const c
     demand_no_error(function);
 }
 
+// Of an exchange by the host.
+void stream_exchange_state::wait_for(CUstream_st *stream, const char *function) const {
+    const gpu::launch_result waited = by_host->wait_for(stream);
+    if (!waited.problem.empty())
+        throw refusal(waited.is_of_stream ? MPI_ERR_ARG : MPI_ERR_OTHER, function, waited.problem);
+}
+
 void stream_exchange_state::demand_no_error(const char *function) {
     const auto look = [&] {
         const std::string caller = format("{}::{}", stream_exchange_call, function);
@@ -197,6 +208,10 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     auto made = std::make_unique<stream_exchange_state>();
     const auto &grid = grid_internals::state_of(g, stream_exchange_call);
     stream_exchange_state &x = *made;
+    if (const std::optional<transfer> how = transfer_of_streams()) {
+        x.by_host = std::make_unique<exchange_by_host>(grid, fields, *how, given);
+        return stream_exchange(std::move(made));
+    }
     x.kernels = make_kernel_exchange_state(
         grid, fields,
         {.tile = choose_tile(grid->domain.boxes, grid->domain.dimensions, options.tile, depth_bytes(fields)),
@@ -252,7 +267,7 @@ stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields
     : stream_exchange(stream_exchange_internals::make(g, fields, options, {})) {}
 
 stream_exchange::~stream_exchange() {
-    if (!state_) return;
+    if (!state_ || state_->by_host) return;  // what the host makes says itself what is wrong
     int finalized = 0;
     MPI_Finalized(&finalized);
     std::string why = state_->started ? "between start() and finish()"
@@ -291,6 +306,12 @@ void stream_exchange::start(CUstream_st *stream) {
     stream_exchange_state &x = demand_usable(state_, stream_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
+    if (x.by_host) {
+        x.wait_for(stream, "start");
+        x.by_host->made.start();
+        x.started = true;
+        return;
+    }
     const stopwatch sending(x.is_timed(), x.kernels->report.sending_seconds);
     x.call(stream_call::start, stream, "start");
     x.started = true;
@@ -301,6 +322,12 @@ void stream_exchange::finish(CUstream_st *stream) {
     stream_exchange_state &x = demand_usable(state_, stream_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
+    if (x.by_host) {
+        x.wait_for(stream, "finish");
+        x.by_host->made.finish();
+        x.started = false;
+        return;
+    }
     {
         const stopwatch waiting(x.is_timed(), x.kernels->report.waiting_seconds);
         x.call(stream_call::finish, stream, "finish");
@@ -313,7 +340,7 @@ void stream_exchange::run(CUstream_st *stream) {
     stream_exchange_state &x = demand_usable(state_, stream_exchange_call, "run");
     demand_no_failure(x, "run");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "run", "the exchange is started; finish it first");
-    if (x.is_timed() || !x.run_is_one_kernel) {
+    if (x.by_host || x.is_timed() || !x.run_is_one_kernel) {
         start(stream);
         return finish(stream);
     }
@@ -325,19 +352,21 @@ void stream_exchange::run(CUstream_st *stream) {
 void stream_exchange::check() {
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "check");
     demand_no_failure(x, "check");
-    if (!x.has_tiles()) return;
+    if (x.by_host || !x.has_tiles()) return;
     x.demand_no_error("check");
 }
 
 void stream_exchange::measure(bool on) {
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "measure");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "measure", "the exchange is started; finish it first");
+    if (x.by_host) return x.by_host->made.measure(on);
     x.kernels->report.measure(on);
 }
 
 exchange_report stream_exchange::report() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "report");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "report", "the exchange is started; finish it first");
+    if (x.by_host) return x.by_host->made.report();
     return report_of(*x.kernels, exchange_kind::stream);
 }
 
@@ -345,16 +374,19 @@ void stream_exchange::swap() {  // NOLINT(bugprone-exception-escape): it does no
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "swap");
     demand_no_failure(x, "swap");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "swap", "the exchange is started; finish it first");
+    if (x.by_host) return x.by_host->swap();
     x.ordered.phase ^= 1;
 }
 
 void *stream_exchange::data(int field) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "data");
+    if (x.by_host) return x.by_host->made.data(field);
     return data(field, demand_only_box(*x.kernels->grid, stream_exchange_call, "data"));
 }
 
 void *stream_exchange::data(int field, int i) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "data");
+    if (x.by_host) return x.by_host->made.data(field, i);
     const std::size_t f = demand_field(x, "data", field);
     const grid_state &g = *x.kernels->grid;
     const auto box = static_cast<std::size_t>(demand_box(g, i, stream_exchange_call, "data"));
@@ -363,36 +395,43 @@ void *stream_exchange::data(int field, int i) const {
 
 const box &stream_exchange::interior() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "interior");
+    if (x.by_host) return x.by_host->made.interior();
     return interior(demand_only_box(*x.kernels->grid, stream_exchange_call, "interior"));
 }
 
 const box &stream_exchange::interior(int i) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "interior");
+    if (x.by_host) return x.by_host->made.interior(i);
     return x.areas
         .interior[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "interior"))];
 }
 
 const std::vector<box> &stream_exchange::boundary() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boundary");
+    if (x.by_host) return x.by_host->made.boundary();
     return boundary(demand_only_box(*x.kernels->grid, stream_exchange_call, "boundary"));
 }
 
 const std::vector<box> &stream_exchange::boundary(int i) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boundary");
+    if (x.by_host) return x.by_host->made.boundary(i);
     return x.areas
         .boundary[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "boundary"))];
 }
 
 int stream_exchange::boxes() const {
-    return static_cast<int>(demand_state(state_, stream_exchange_call, "boxes").kernels->grid->mine.size());
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boxes");
+    return x.by_host ? x.by_host->made.boxes() : static_cast<int>(x.kernels->grid->mine.size());
 }
 
 int stream_exchange::messages_sent() const {
-    return demand_state(state_, stream_exchange_call, "messages_sent").kernels->device.sends_;
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "messages_sent");
+    return x.by_host ? x.by_host->made.messages_sent() : x.kernels->device.sends_;
 }
 
 std::int64_t stream_exchange::bytes_sent() const {
-    return demand_state(state_, stream_exchange_call, "bytes_sent").kernels->bytes_sent;
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "bytes_sent");
+    return x.by_host ? x.by_host->made.bytes_sent() : x.kernels->bytes_sent;
 }
 
 }  // namespace mpix::halo

@@ -50,6 +50,7 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.landing_bytes == 1048576);
     CHECK(c.pack == pack_mode::none);
     CHECK(c.transfer == halo_transfer::program);
+    CHECK(c.stream_exchanges == halo_stream::kernels);
     CHECK(c.copy_engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
     CHECK(c.rget_bytes.automatic);
@@ -76,10 +77,10 @@ TEST_CASE("numbers have a decimal point in every locale") {
 }
 
 TEST_CASE("good values are taken") {
-    environment = {{"MPIX_PROGRESS", "never"},     {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
-                   {"MPIX_EAGER_BYTES", "0"},      {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
-                   {"MPIX_ENGINE_BYTES", "4096"},  {"MPIX_INLINE_BYTES", "0"},       {"MPIX_RGET_BYTES", "0"},
-                   {"MPIX_HALO_TRANSFER", "plain"}};
+    environment = {{"MPIX_PROGRESS", "never"},      {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
+                   {"MPIX_EAGER_BYTES", "0"},       {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
+                   {"MPIX_ENGINE_BYTES", "4096"},   {"MPIX_INLINE_BYTES", "0"},       {"MPIX_RGET_BYTES", "0"},
+                   {"MPIX_HALO_TRANSFER", "plain"}, {"MPIX_HALO_STREAM", "packed"}};
     configuration c;
     CHECK(read(c).ok());
     CHECK(c.progress == progress_mode::never);
@@ -88,6 +89,7 @@ TEST_CASE("good values are taken") {
     CHECK(c.eager_bytes == 0);
     CHECK(c.pack == pack_mode::kernel);
     CHECK(c.transfer == halo_transfer::plain);
+    CHECK(c.stream_exchanges == halo_stream::packed);
     CHECK(c.explain);
     CHECK_FALSE(c.copy_engine_bytes.automatic);
     CHECK(c.copy_engine_bytes.number == 4096);
