@@ -19,10 +19,12 @@ plan placed(const decomposition &d, const traffic &t, const machine &m, placemen
     return {d, std::move(gpu_of), seconds};
 }
 
+double packing_seconds(const traffic &t, double of_run) { return 2 * t.runs * of_run; }
+
 // What no placement is faster than: all boxes have the fastest links.
 class fastest_links {
 public:
-    explicit fastest_links(const machine &m) : network_(m.network) {
+    explicit fastest_links(const machine &m) : network_(m.network), run_seconds_(m.run_seconds) {
         for (int a = 0; a < m.gpus(); ++a)
             for (int b = 0; b < m.gpus(); ++b) {
                 double &most = a == b ? within_ : between_;
@@ -34,11 +36,11 @@ public:
         for (int i = 0; i < t.within.size(); ++i)
             for (const flows::flow &f : t.within.from(i))
                 most = std::max(most, f.bytes / (f.to == i ? within_ : between_));
-        return most;
+        return most + packing_seconds(t, run_seconds_);
     }
 
 private:
-    double network_, within_ = 0, between_ = 0;
+    double network_, run_seconds_, within_ = 0, between_ = 0;
 };
 
 }  // namespace
@@ -52,28 +54,33 @@ traffic traffic_of(const decomposition &d, const stencil &s) {
     for (int i = 0; i < d.boxes_per_node(); ++i) {
         const count3 from = d.place(first + i);
         const index3 size = d.at(first + i).size();
+        double runs = 0;
         for (int number = 0; number < directions; ++number) {
             if (number == no_direction) continue;
             const std::array<int, 3> step = direction(number);
             count3 to = from;
             bool exists = true;
-            double bytes = s.bytes_per_cell;
+            double bytes = s.bytes_per_cell, rows = 1;
             for (int a = 0; a < 3; ++a) {
                 to[a] += step[a];
                 const bool outside = to[a] < 0 || to[a] >= along[a];
                 exists = exists && (!outside || s.periodic[a]);
                 to[a] = (to[a] + along[a]) % along[a];
                 // The receiver's ghost cells in the opposite direction, as seen from there.
-                bytes *= static_cast<double>(
+                const auto cells = static_cast<double>(
                     step[a] == 0 ? size[a] : std::min<std::int64_t>(s.radius.cells[opposite(number)], size[a]));
+                bytes *= cells;
+                if (a > 0) rows *= cells;
             }
             if (!exists) continue;
+            if (bytes > 0) runs += rows;
             const int receiver = d.number(to) - first;
             if (receiver >= 0 && receiver < d.boxes_per_node())
                 t.within.add(i, receiver, bytes);
             else
                 t.out_of_node += bytes;
         }
+        t.runs = std::max(t.runs, runs);
     }
     return t;
 }
@@ -84,7 +91,8 @@ double predicted_seconds(const traffic &t, const machine &m, const placement &gp
     for (int i = 0; i < n; ++i)
         for (const flows::flow &f : t.within.from(i))
             most = std::max(most, f.bytes / m.bandwidth(gpu_of[i], gpu_of[f.to]));
-    if (m.shared.empty()) return most;
+    const double packing = packing_seconds(t, m.run_seconds);
+    if (m.shared.empty()) return most + packing;
     placement box_on(gpu_of.size());
     for (int i = 0; i < n; ++i) box_on[gpu_of[i]] = i;
     for (const machine::shared_link &link : m.shared) {
@@ -92,7 +100,7 @@ double predicted_seconds(const traffic &t, const machine &m, const placement &gp
         for (const auto &[from, to] : link.pairs) bytes += t.within(box_on[from], box_on[to]);
         most = std::max(most, bytes / link.bandwidth);
     }
-    return most;
+    return most + packing;
 }
 
 std::optional<plan> plan_by_primes(const index3 &extent, const machine &m, const stencil &s, const index3 &shortest) {

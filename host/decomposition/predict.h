@@ -30,6 +30,7 @@ struct machine {
         bandwidth;  // from one GPU of a node to another, nothing else being under way; on the diagonal, a copy within
     double network = 0;  // out of a node, for all its GPUs together; 0 if there is one node
     std::vector<shared_link> shared = {};
+    double run_seconds = 0;  // to pack a run of cells that lie together, beyond the time of its bytes; or to unpack it
 
     int gpus() const { return bandwidth.size(); }  // of a node
 };
@@ -45,11 +46,13 @@ struct stencil {
 struct traffic {
     flows within;            // from one of its boxes to another, or to itself
     double out_of_node = 0;  // of all its boxes
+    double runs = 0;         // of cells that lie together, rows of x, which the box with most of them packs
 };
 // Of a node in the middle of the domain, or the nearest to one that there is.
 traffic traffic_of(const decomposition &d, const stencil &s);
 
-// All transfers begin together and overlap, so the busiest link decides. In seconds.
+// All boxes are packed at the same time, and unpacked; all transfers begin together and overlap, so the busiest link
+// decides. In seconds.
 double predicted_seconds(const traffic &t, const machine &m, const placement &gpu_of);
 
 struct plan {

@@ -68,6 +68,9 @@ status check_options(const grid_options &o, int dimensions) {
     if (!(o.links.network >= 0) || !std::isfinite(o.links.network))
         return failure(MPI_ERR_ARG,
                        format("options.links.network is {}; it is at least 0 and finite", o.links.network));
+    if (!(o.links.run_seconds >= 0) || !std::isfinite(o.links.run_seconds))
+        return failure(MPI_ERR_ARG,
+                       format("options.links.run_seconds is {}; it is at least 0 and finite", o.links.run_seconds));
     if (!(o.typical_bytes_per_cell > 0) || !std::isfinite(o.typical_bytes_per_cell))
         return failure(MPI_ERR_ARG, format("options.typical_bytes_per_cell is {}; it is above 0 and finite",
                                            o.typical_bytes_per_cell));
@@ -97,6 +100,7 @@ std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const g
     for (std::size_t i = 0; i < within.size(); ++i)
         all.push_back(argument::real(format("options.links.within_node[{}]", i), within[i]));
     all.push_back(argument::real("options.links.network", o.links.network));
+    all.push_back(argument::real("options.links.run_seconds", o.links.run_seconds));
     append_radius(all, "options.typical_radius", o.typical_radius);
     all.push_back(argument::real("options.typical_bytes_per_cell", o.typical_bytes_per_cell));
     return all;
@@ -141,7 +145,10 @@ status compute_boxes(grid_state &g, const grid_options &o, std::vector<std::vect
                                                within.size(), per_node, per_node * per_node));
         if (count > 1 && !(o.links.network > 0))
             return failure(MPI_ERR_ARG, "options.links.network is not above 0, and there are several nodes");
-        machine m{.nodes = count, .bandwidth = matrix(per_node), .network = o.links.network};
+        machine m{.nodes = count,
+                  .bandwidth = matrix(per_node),
+                  .network = o.links.network,
+                  .run_seconds = o.links.run_seconds};
         for (int i = 0; i < per_node; ++i)
             for (int j = 0; j < per_node; ++j) m.bandwidth(i, j) = within[static_cast<std::size_t>(i) * per_node + j];
         chosen = plan_by_time(g.domain.extent, m, {o.typical_radius, o.typical_bytes_per_cell, g.domain.periodic},
@@ -228,17 +235,17 @@ int demand_only_box(const grid_state &g, const char *caller, const char *functio
     return 0;
 }
 
-void check_communicator(MPI_Comm comm) {
+void check_communicator(MPI_Comm comm, const char *caller) {
     int inter = 0;
-    demand_mpi_for(grid_call);
-    if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", grid_call));
+    demand_mpi_for(caller);
+    if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", caller));
     demand(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", grid_call));
+    if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", caller));
 }
 
 std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
                                                   const grid_options &options, const status &given) {
-    check_communicator(comm);
+    check_communicator(comm, grid_call);
     const auto g = std::make_shared<grid_state>();
     demand(MPI_Comm_dup(comm, &g->comm), "MPI_Comm_dup");
     demand(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

@@ -143,6 +143,23 @@ TEST_CASE("boxes are stretched so that slow links carry little") {
     CHECK(by_time->seconds / primes->seconds == Approx(1200.0 / 2000.0));
 }
 
+// Pearson's future work: faces whose rows are short cost more to pack.
+TEST_CASE("boxes are cut less across the axis along which packing costs most") {
+    machine two{.bandwidth = matrix(2, 1e9)};
+    const stencil s{radius::faces(1), 8, {}};
+    const index3 extent{110, 100, 100};  // a cut across x is the smallest
+    const auto by_bytes = plan_by_time(extent, two, s);
+    REQUIRE(by_bytes);
+    CHECK(by_bytes->boxes.per_node == count3{2, 1, 1});
+    CHECK(traffic_of(by_bytes->boxes, s).runs == 100 * 100);
+    two.run_seconds = 2e-9;
+    const auto by_runs = plan_by_time(extent, two, s);
+    REQUIRE(by_runs);
+    CHECK(by_runs->boxes.per_node == count3{1, 1, 2});
+    CHECK(traffic_of(by_runs->boxes, s).runs == 100);
+    CHECK(by_runs->seconds == Approx(110 * 100 * 8 / 1e9 + 2 * 100 * 2e-9));
+}
+
 // Pearson's example, on a square of 4 n x 4 n cells: links of 10 GB/s, and of 1 GB/s between two groups of eight.
 TEST_CASE("square boxes are stretched along fast links") {
     const double n = 1000;

@@ -20,7 +20,35 @@ struct measured_links {
     std::vector<double> within_node = {};
     /** Out of a node, for all its ranks together. Not used if there is one node. */
     double network = 0;
+    /** What it costs to pack, or to unpack, a run of cells that lie together (a row along x), beyond the time of its
+        bytes. Faces across x have the most and the shortest runs, so with it boxes are cut less across x. In seconds; 0:
+        all faces are alike. */
+    double run_seconds = 0;
 };
+
+struct links_measurement {
+    /** Of each message. */
+    std::int64_t bytes = 4 << 20;
+    /** Messages over each link, of which the fastest counts. */
+    int rounds = 5;
+    /** Memory of 2 * bytes, where the fields will be: of the host, or of this rank's GPU. It is written. Null: memory of
+        the library's, on the host. */
+    void *memory = nullptr;
+};
+
+/**
+ * Measures the bandwidths for grid_options::links, by partitioned messages: from each rank of one node to each, one link
+ * at a time, as the boxes of all nodes are placed alike; and if there are several nodes, from all of its ranks at the
+ * same time to those of another node. And what the host takes for a run of cells, if `memory` is the host's. Takes (n * n + 1) * rounds messages on a node of n ranks; do it once, while nothing
+ * else communicates. Collective over `comm`, an intracommunicator; all ranks give the same bytes and rounds, and get the
+ * same answer.
+ *
+ *     mpix::halo::grid g(comm, {nx, ny, nz}, {.links = mpix::halo::measure_links(comm)});
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_ARG (bytes or rounds below 1, ranks that disagree), MPI_ERR_NO_MEM, and what the MPI
+ * calls give.
+ */
+MPIX_HALO_API measured_links measure_links(MPI_Comm comm, const links_measurement &how = {});
 
 struct grid_options {
     /** Whether the domain goes on at its other end, along each axis. */
