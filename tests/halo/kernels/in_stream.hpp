@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include <mpix/halo.hpp>
 
@@ -91,6 +92,11 @@ inline int exchange_in_stream(random_case &c) {
             launch(s);
         }
     };
+    const auto for_each_allocation = [&](const auto &each) {
+        for (int f = 0; f < c.in_kernels().count; ++f)
+            for (int i = 0; i < h.boxes(); ++i) each(f, i);
+    };
+    std::uint64_t not_swapped = 0;
     const bool in_one_call = c.pick(0, 2) == 0;
     const auto one_step = [&] {
         of_each_box([&](const step_of_box &s) { where.launch(1, threads, write_box{s}); });
@@ -102,7 +108,12 @@ inline int exchange_in_stream(random_case &c) {
         }
         of_each_box([&](const step_of_box &s) { where.launch(1, threads, check_box{s}); });
         where.launch(1, threads, next_step_of_boxes{step});
+        std::vector<void *> before;
+        for_each_allocation([&](int f, int i) { before.push_back(h.data(f, i)); });
         h.swap();
+        std::size_t at = 0;
+        for_each_allocation(
+            [&](int f, int i) { not_swapped += (h.data(f, i) != before[at++]) != c.in_kernels().two_allocations[f]; });
     };
     for (int steps = c.pick(0, 9); steps > 0; --steps) one_step();
     // Graphs of an even number of steps, which end with the allocations with which they began. What the host makes cannot
@@ -114,6 +125,7 @@ inline int exchange_in_stream(random_case &c) {
         });
     where.synchronise();
     h.check();
+    *c.wrong() += not_swapped;
     where.release_shared(step);
     int stored = 0;
     for (const mpix::halo::message_report &m : h.report().sent) stored += m.direct;
