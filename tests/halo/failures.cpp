@@ -224,6 +224,25 @@ struct made_before {
     stream_exchange in_stream{g, {u}};
 };
 
+// Fields in GPU memory, which host memory plays, are packed.
+void gpu_cells_by_datatype() {
+    grid g{MPI_COMM_SELF, {4}};
+    array<int> u{g, radius::all(1)};
+    play_gpu_cells = true;
+    std::string told;
+    try {
+        exchange(g, {u}, {.transfer = transfer::datatype});
+    } catch (const error &e) {
+        told = e.what();
+    }
+    expect(told ==
+               "mpix::halo::exchange, rank 0: transfer is datatype, and fields[0].data is memory of a GPU; such "
+               "fields are packed into host memory",
+           "cells in a GPU, by datatype", told);
+    expect(exchange(g, {u}, {.transfer = transfer::automatic}).report().transfer == transfer::packed, "automatic");
+    play_gpu_cells = false;
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -245,6 +264,7 @@ int main(int argc, char **argv) {
     failed_ready();
     failed_finish();
     moved_from();
+    gpu_cells_by_datatype();
     MPI_Finalize();
     made->all_refused("call it between MPI_Init and MPI_Finalize");
     return failures > 0;
