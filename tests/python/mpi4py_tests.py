@@ -2,6 +2,7 @@
 """mpi4py's own tests of a module, on mpix, on all ranks: mpi4py_tests.py MODULE, in mpi4py's folder of tests.
 
 None may fail or be skipped, on any rank."""
+import importlib
 import os
 import sys
 import unittest
@@ -13,7 +14,19 @@ _, MPI = needed.load()
 sys.path.insert(0, os.getcwd())
 
 
+def hide_packages_without_a_gpu():
+    """mpi4py's tests make arrays of CuPy and Numba wherever these can be imported."""
+    for package in ("cupy", "numba"):
+        try:
+            available = importlib.import_module(f"{package}.cuda").is_available()
+        except Exception:  # pylint: disable=broad-except  # not there, or not made for this NumPy
+            available = False
+        if not available:
+            sys.modules[package] = None
+
+
 def main():
+    hide_packages_without_a_gpu()
     result = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromName(name))
     assert result.wasSuccessful() and result.testsRun > 0, result
     assert not result.skipped, result.skipped[0][1]
