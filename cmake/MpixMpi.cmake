@@ -60,5 +60,6 @@ include(CheckSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
 # Open MPI 5 and older Intel MPI have some of MPI-4, and call themselves MPI-3.1.
 check_symbol_exists(MPI_Session_init mpi.h MPIX_MPI_HAS_SESSIONS)
+check_symbol_exists(MPI_Intercomm_create_from_groups mpi.h MPIX_MPI_HAS_INTERCOMM_CREATE_FROM_GROUPS)
 check_symbol_exists(MPI_Comm_idup_with_info mpi.h MPIX_MPI_HAS_COMM_IDUP_WITH_INFO)
 unset(CMAKE_REQUIRED_LIBRARIES)

@@ -163,7 +163,9 @@ MPIX_FORTRAN(mpi_comm_create_from_group, MPI_COMM_CREATE_FROM_GROUP,
         MPI_Comm_create_from_group(group_of(group), tag.get(), info_of(info), MPI_Errhandler_f2c(*errhandler), &made);
     give_comm(ierror, code, newcomm, made);
 }
+#endif
 
+#if MPIX_MPI_HAS_INTERCOMM_CREATE_FROM_GROUPS
 MPIX_FORTRAN(mpi_intercomm_create_from_groups, MPI_INTERCOMM_CREATE_FROM_GROUPS,
              (fint * local_group, fint *local_leader, fint *remote_group, fint *remote_leader, char *stringtag,
               fint *info, fint *errhandler, fint *newintercomm, fint *ierror, std::size_t length)) {
@@ -175,7 +177,6 @@ MPIX_FORTRAN(mpi_intercomm_create_from_groups, MPI_INTERCOMM_CREATE_FROM_GROUPS,
                                          tag.get(), info_of(info), MPI_Errhandler_f2c(*errhandler), &made);
     give_comm(ierror, code, newintercomm, made);
 }
-
 #endif
 
 MPIX_FORTRAN(mpi_comm_free, MPI_COMM_FREE, (fint * comm, fint *ierror)) {

@@ -45,7 +45,7 @@ int freed(MPI_Comm *comm, Free free_it) {
     return code;
 }
 
-#if MPIX_MPI_HAS_SESSIONS
+#if MPIX_MPI_HAS_SESSIONS || MPIX_MPI_HAS_INTERCOMM_CREATE_FROM_GROUPS
 std::uint64_t hash_text(const char *text) {
     std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
     for (; *text != '\0'; ++text) h = (h ^ static_cast<unsigned char>(*text)) * 0x100000001b3u;
@@ -182,6 +182,9 @@ MPIX_SYMBOL int MPI_Comm_create_from_group(MPI_Group group, const char *stringta
     return code;
 }
 MPIX_BOUNDARY("MPI_Comm_create_from_group", of_world())
+
+#endif
+#if MPIX_MPI_HAS_INTERCOMM_CREATE_FROM_GROUPS  // Intel MPI 2021.13 has sessions without it
 
 MPIX_SYMBOL int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
                                                  int remote_leader, const char *stringtag, MPI_Info info,
