@@ -16,6 +16,7 @@
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo/usable.h"
+#include "host/halo_report/ended_memory.h"
 #include "host/profiled_range.h"
 #include "host/report.h"
 
@@ -100,6 +101,28 @@ void demand_no_failure(const exchange_state &x, const char *function) {
     if (x.failed) throw wrong_state(function, "an earlier call has failed; the exchange can only be freed");
 }
 
+// `active`: the exchange was, when the memory ended.
+error memory_ended(const exchange_state &x, const char *function, int field, end_of_memory how, bool active) {
+    ghosts_under_way ghosts(x.fields[static_cast<std::size_t>(field)].radius());
+    for (const message &m : x.receives) ghosts.add(m.peer(), m.by_direction());
+    return memory_ended(format("{}::{}", exchange_call, function), x.grid->rank, field, how,
+                        active ? &ghosts : nullptr);
+}
+
+// Throws, if a field was an array that has been destroyed.
+void demand_arrays(const exchange_state &x, const char *function, bool active) {
+    if (const int field = x.memory.ended(); field >= 0)
+        throw memory_ended(x, function, field, end_of_memory::array_destroyed, active);
+}
+
+// Throws, with MPIX_CHECK, if a field's memory has been unmapped. The caller holds the mutex.
+void demand_mapped(exchange_state &x, const char *function) {
+    const int field = config().check ? x.memory.unmapped() : -1;
+    if (field < 0) return;
+    x.failed = x.active;
+    throw memory_ended(x, function, field, end_of_memory::unmapped, x.active);
+}
+
 // Does `work`, of which MPI_ERR_PENDING is the only error that leaves the exchange as it was.
 template <class Work>
 void or_failed(exchange_state &x, const Work &work) {
@@ -134,7 +157,10 @@ void begin_for(exchange_state &x, const char *function) {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, function);
         if (x.active) throw wrong_state(function, "the exchange is active; finish it first");
+        demand_arrays(x, function, false);
+        demand_mapped(x, function);
         x.active = true;
+        x.memory.messages_are_under_way(true);
         x.ready.assign(x.ready.size(), false);
         x.unready = static_cast<int>(x.ready.size());
         if (x.timed) x.begun = exchange_clock::now();
@@ -234,6 +260,7 @@ void exchange::finish() {
         if (x.unready > 0)
             throw wrong_state("finish", format("field {} is not ready",
                                                std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
+        demand_mapped(x, "finish");
     }
     {
         const stopwatch waiting(x.timed, x.waiting_seconds, &x.mutex);
@@ -243,6 +270,8 @@ void exchange::finish() {
     x.active = false;
     ++x.exchanges;
     if (!std::exchange(x.first_is_over, true) && config().explain) explain(x);
+    x.memory.messages_are_under_way(false);
+    demand_arrays(x, "finish", true);
 }
 
 void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges

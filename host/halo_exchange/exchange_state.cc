@@ -298,11 +298,13 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     x.how = transfer_in_use(x, is_untyped(x), choice);
     const status s = outcome_of([&] {
         x.ready.resize(fields.size());
-        for (const field &f : fields) {
+        for (std::size_t f = 0; f < fields.size(); ++f) {
             x.data.emplace_back();
             for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
-                const allocation memory = allocation_of(f, i);
+                const allocation memory = allocation_of(fields[f], i);
                 x.data.back().push_back({memory.data, memory.other});
+                for (void *const first : x.data.back().back())
+                    x.memory.add(static_cast<int>(f), first, static_cast<std::size_t>(x.fields[f].bytes(i)));
             }
         }
         std::vector<field_reach> reaches;

@@ -15,6 +15,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/layout.h"
+#include "host/field/memory_in_use.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/regions.h"
 #include "host/halo_exchange/ghosts.h"
@@ -65,6 +66,7 @@ struct exchange_state {
     std::unique_ptr<gpu_cells> cells;  // how those of each field are packed; longer than the messages
     // Of each field, for each box of this rank, the present allocation and the other one.
     std::vector<std::vector<std::array<void *, 2>>> data;
+    memory_in_use memory;                           // all of this
     std::vector<std::vector<box_to_read>> to_read;  // of each field, if ghost cells stay in messages
     std::vector<bool> read_from_other;              // fields that have been swapped since the last exchange began
     std::vector<message> receives, sends;           // receives by rank

@@ -12,6 +12,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/exchanged_fields.h"
+#include "host/halo_report/ended_memory.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -67,6 +68,8 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields) {
         for (std::size_t i = 0; i < g.mine.size(); ++i) {
             const allocation its = allocation_of(fields[f], i);
             x.data.push_back({its.data, its.other == nullptr ? its.data : its.other});
+            for (void *const memory : {its.data, its.other})
+                x.memory.add(static_cast<int>(f), memory, static_cast<std::size_t>(x.views.back().bytes(i)));
             if (g.local(static_cast<int>(i)).empty()) continue;
             const std::string name = format("fields[{}].{}", f, allocation_name(fields[f], i));
             if (status bad = check_place(its.data, x.where, name + "data", first); !bad.ok()) return bad;
@@ -236,6 +239,15 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
 
 int kernel_exchange_state::requests_of(std::int64_t steps) const {
     return static_cast<int>(std::min<std::int64_t>(device.sets_, steps)) * messages();
+}
+
+void kernel_exchange_state::demand_memory(const char *kind, const char *function, bool when_active) const {
+    const int field = memory.ended();
+    if (field < 0) return;
+    ghosts_under_way ghosts(fields[static_cast<std::size_t>(field)].radius);
+    for (const report_data::message &m : report.receives) ghosts.add(m.peer, m.by_direction);
+    throw memory_ended(format("{}::{}", kind, function), grid->rank, field, end_of_memory::array_destroyed,
+                       when_active ? &ghosts : nullptr);
 }
 
 bool kernel_exchange_state::free_requests() {

@@ -312,9 +312,11 @@ void stream_exchange::start(CUstream_st *stream) {
         x.started = true;
         return;
     }
+    x.kernels->demand_memory(stream_exchange_call, "start", false);
     const stopwatch sending(x.is_timed(), x.kernels->report.sending_seconds);
     x.call(stream_call::start, stream, "start");
     x.started = true;
+    x.kernels->memory.messages_are_under_way(true);
 }
 
 void stream_exchange::finish(CUstream_st *stream) {
@@ -334,6 +336,8 @@ void stream_exchange::finish(CUstream_st *stream) {
     }
     x.started = false;
     count_exchanges(*x.kernels, 1, exchange_kind::stream);
+    x.kernels->memory.messages_are_under_way(false);
+    x.kernels->demand_memory(stream_exchange_call, "finish", true);
 }
 
 void stream_exchange::run(CUstream_st *stream) {
@@ -344,6 +348,7 @@ void stream_exchange::run(CUstream_st *stream) {
         start(stream);
         return finish(stream);
     }
+    x.kernels->demand_memory(stream_exchange_call, "run", false);
     const profiled_range shown(range_name::halo_stream_run);
     x.call(stream_call::run, stream, "run");
     count_exchanges(*x.kernels, 1, exchange_kind::stream);

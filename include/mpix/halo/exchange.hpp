@@ -125,7 +125,8 @@ public:
      * The program fills ghost cells outside of the domain before start(), if its stencil reads them: interior() reaches
      * up to the edge of the domain there.
      *
-     * Errors: MPI_ERR_REQUEST (it is active), and what MPI_Start and MPI_Pready give.
+     * Errors: MPI_ERR_REQUEST (it is active), MPI_ERR_BUFFER (a field was a halo::array, which has been destroyed), and
+     * what MPI_Start and MPI_Pready give.
      */
     void start();
     /**
@@ -142,6 +143,9 @@ public:
      *
      * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
      * what MPI_Wait gives. After MPI_ERR_PENDING the exchange is still active; finish() may be called again.
+     * MPI_ERR_BUFFER: a field was a halo::array, which has been destroyed since start(). Its memory is kept, so that
+     * messages harm nothing; the exchange is finished, and can only be destroyed. With MPIX_CHECK=1, also of other
+     * memory, if it has been unmapped since; then the exchange has failed.
      *
      * After any other error that MPI gives to start(), begin(), ready() or finish(), the exchange has failed: these and
      * swap() throw MPI_ERR_REQUEST ("an earlier call has failed"), active() is false, and it can only be destroyed.

@@ -5,10 +5,13 @@
 #define MPIX_HALO_FIELD_HPP
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <mpix/halo/box.hpp>
@@ -196,6 +199,55 @@ field::field(const std::vector<std::span<T>> &each, const halo::radius &wanted, 
 inline field::field(void *first, std::size_t bytes, const halo::radius &wanted, const field_layout &lies)
     : data(first), value_bytes(bytes), radius(wanted), layout(lies) {}
 
+namespace detail {
+
+/** Tells this process's exchanges that memory ends, which refuse to use it from now on. Whether messages are under way
+    from or to it, so that it must be kept. */
+MPIX_HALO_API bool memory_ends(const void *first, std::size_t bytes) noexcept;
+
+/** Values that stay in memory as long as messages are under way from or to it. */
+template <class T>
+class array_memory {
+public:
+    array_memory() = default;
+    ~array_memory() { end(); }
+    array_memory(const array_memory &) = default;
+    array_memory(array_memory &&) noexcept = default;
+    array_memory &operator=(const array_memory &other) {
+        if (other.values_.size() > values_.capacity()) end();  // otherwise the memory remains
+        values_ = other.values_;
+        return *this;
+    }
+    array_memory &operator=(array_memory &&other) noexcept {
+        if (this == &other) return *this;
+        end();
+        values_ = std::move(other.values_);
+        return *this;
+    }
+
+    void make(std::size_t count) { values_.resize(count); }  // once
+    std::vector<T> &values() { return values_; }
+    const std::vector<T> &values() const { return values_; }
+
+private:
+    // Remains reachable, and so is no leak to those who look for leaks.
+    struct kept {
+        std::vector<T> values;
+        kept *before = nullptr;
+    };
+
+    void end() noexcept {
+        if (values_.empty() || !memory_ends(values_.data(), values_.size() * sizeof(T))) return;
+        static std::atomic<kept *> last{nullptr};
+        if (kept *const now = new (std::nothrow) kept{std::move(values_)})
+            now->before = last.exchange(now, std::memory_order_relaxed);  // nobody follows it
+    }
+
+    std::vector<T> values_;
+};
+
+}  // namespace detail
+
 template <class T>
 class arrays;
 
@@ -214,12 +266,15 @@ public:
     array(const grid &g, const halo::radius &radius, const std::array<bool, 3> &staggered = {})
         : array(g, g.local(), radius, staggered) {}
 
-    T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) { return values_[place(x, y, z)]; }
+    T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) { return memory_.values()[place(x, y, z)]; }
     const T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) const {
-        return values_[place(x, y, z)];
+        return memory_.values()[place(x, y, z)];
     }
-    /** Stays valid for as long as the array is neither moved nor destroyed. */
-    operator field() { return {std::span<T>(values_), radius_, {.staggered = staggered_}}; }  // NOLINT: implicit
+    /** Stays valid for as long as the array is neither moved nor destroyed. An exchange notices if it is destroyed, or
+        gets other memory by an assignment: see exchange::finish(). */
+    operator field() {  // NOLINT: implicit
+        return {std::span<T>(memory_.values()), radius_, {.staggered = staggered_}};
+    }
 
 private:
     friend class arrays<T>;
@@ -232,7 +287,7 @@ private:
             lo_[a] = local.lo[a] - depth[0][a];
             size_[a] = local.hi[a] + depth[1][a] - lo_[a];
         }
-        values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
+        memory_.make(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
     }
     std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
         return static_cast<std::size_t>(((z - lo_[2]) * size_[1] + y - lo_[1]) * size_[0] + x - lo_[0]);
@@ -241,7 +296,7 @@ private:
     halo::radius radius_;
     std::array<bool, 3> staggered_;
     index3 lo_{}, size_{};
-    std::vector<T> values_;
+    detail::array_memory<T> memory_;
 };
 
 /** An array for each of this rank's boxes, of which there may be any number; one field of an exchange. */
@@ -261,7 +316,7 @@ public:
     /** Stays valid for as long as the arrays are neither moved nor destroyed. */
     operator field() {  // NOLINT: implicit
         std::vector<std::span<T>> memory;
-        for (array<T> &one : each_) memory.emplace_back(one.values_);
+        for (array<T> &one : each_) memory.emplace_back(one.memory_.values());
         return {memory, radius_, {.staggered = staggered_}};
     }
 

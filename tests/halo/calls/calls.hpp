@@ -13,6 +13,8 @@ void staggered();
 void several_boxes();
 void order_of_sums();
 void in_stream();
+void ended();
+void unmapped();
 void stalls();
 void made_late();
 void never_started();

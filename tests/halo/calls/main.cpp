@@ -2,8 +2,10 @@
 //
 // What the calls answer, and what is wrong gets a sentence that names it, on all ranks. On two ranks.
 //
-//   calls [stall]
+//   calls [stall | unmapped]
 #include <mpi.h>
+
+#include <string>
 
 #include "tests/halo/calls/calls.hpp"
 #include "tests/halo/expectations.hpp"
@@ -11,7 +13,9 @@
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &halo_test::rank);
-    if (argc > 1) {
+    if (argc > 1 && argv[1] == std::string("unmapped")) {
+        unmapped();
+    } else if (argc > 1) {
         stalls();
         made_late();
         never_started();
@@ -25,6 +29,7 @@ int main(int argc, char **argv) {
         several_boxes();
         order_of_sums();
         in_stream();
+        ended();
     }
     const int status = halo_test::any_failures();
     MPI_Finalize();
