@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Lattice Boltzmann, D3Q19, one relaxation time: a shear wave that runs aslant through a periodic box decays by the
-// viscosity. In each step the populations move to the neighbour that their velocity points to, and collide there. So a
-// cell reads population i of the cell at -velocity(i) only: each population is a field with a radius of its own, and a
-// face of a box gets 5 of the 19, an edge 1.
+// Lattice Boltzmann, D3Q19 and D3Q27, one relaxation time: a shear wave that runs aslant through a periodic box decays
+// by the viscosity. In each step the populations move to the neighbour that their velocity points to, and collide
+// there. So a cell reads population i of the cell at -velocity(i) only: each population is a field with a radius of its
+// own. Of the 19 a face of a box gets 5, and an edge 1, from 18 neighbours. Of the 27 a face gets 9, an edge 3, and a
+// corner 1, from 26.
 //
 // Mass is conserved, the viscosity is that of the relaxation time, and all bits are those of one rank alone.
 //
@@ -17,17 +18,17 @@ using namespace example;
 
 namespace {
 
-constexpr int q = 19;
-
 struct velocity {
     int x, y, z;
 };
 BOTH_FN constexpr velocity velocity_of(int i) {
-    constexpr velocity all[q] = {{0, 0, 0},                                                      //
-                                 {1, 0, 0},  {-1, 0, 0},  {0, 1, 0},   {0, -1, 0},               //
-                                 {0, 0, 1},  {0, 0, -1},  {1, 1, 0},   {-1, -1, 0}, {1, -1, 0},  //
-                                 {-1, 1, 0}, {1, 0, 1},   {-1, 0, -1}, {1, 0, -1},  {-1, 0, 1},  //
-                                 {0, 1, 1},  {0, -1, -1}, {0, 1, -1},  {0, -1, 1}};
+    constexpr velocity all[] = {{0, 0, 0},                                                        //
+                                {1, 0, 0},   {-1, 0, 0},   {0, 1, 0},   {0, -1, 0},               //
+                                {0, 0, 1},   {0, 0, -1},   {1, 1, 0},   {-1, -1, 0}, {1, -1, 0},  //
+                                {-1, 1, 0},  {1, 0, 1},    {-1, 0, -1}, {1, 0, -1},  {-1, 0, 1},  //
+                                {0, 1, 1},   {0, -1, -1},  {0, 1, -1},  {0, -1, 1},               //
+                                {1, 1, 1},   {-1, -1, -1}, {1, 1, -1},  {-1, -1, 1}, {1, -1, 1},
+                                {-1, 1, -1}, {-1, 1, 1},   {1, -1, -1}};
     return all[i];
 }
 
@@ -35,6 +36,7 @@ BOTH_FN constexpr velocity velocity_of(int i) {
 struct fluid {
     double mass, x, y, z;
 };
+template <int q>
 BOTH_FN fluid moments(const double *f) {
     fluid sum{0, 0, 0, 0};
     for (int i = 0; i < q; ++i) {
@@ -43,13 +45,19 @@ BOTH_FN fluid moments(const double *f) {
     }
     return {sum.mass, sum.x / sum.mass, sum.y / sum.mass, sum.z / sum.mass};
 }
+template <int q>
+BOTH_FN double weight_of(int i) {
+    if (q == 19) return i == 0 ? 1. / 3 : i < 7 ? 1. / 18 : 1. / 36;
+    return i == 0 ? 8. / 27 : i < 7 ? 2. / 27 : i < 19 ? 1. / 54 : 1. / 216;
+}
+template <int q>
 BOTH_FN double equilibrium(int i, const fluid &u) {
     const velocity v = velocity_of(i);
-    const double weight = i == 0 ? 1. / 3 : i < 7 ? 1. / 18 : 1. / 36;
     const double along = v.x * u.x + v.y * u.y + v.z * u.z;
-    return weight * u.mass * (1 + 3 * along + 4.5 * along * along - 1.5 * (u.x * u.x + u.y * u.y + u.z * u.z));
+    return weight_of<q>(i) * u.mass * (1 + 3 * along + 4.5 * along * along - 1.5 * (u.x * u.x + u.y * u.y + u.z * u.z));
 }
 
+template <int q>
 struct lattice {
     halo::device_exchange x;
     shape at;
@@ -63,8 +71,8 @@ struct lattice {
             const velocity v = velocity_of(i);
             f[i] = population(i, step)[c - v.x - v.y * at.stride(1) - v.z * at.stride(2)];
         }
-        const fluid u = moments(f);
-        for (int i = 0; i < q; ++i) population(i, step + 1)[c] = f[i] + (equilibrium(i, u) - f[i]) / relaxation_time;
+        const fluid u = moments<q>(f);
+        for (int i = 0; i < q; ++i) population(i, step + 1)[c] = f[i] + (equilibrium<q>(i, u) - f[i]) / relaxation_time;
     }
 
     template <class Block>
@@ -97,6 +105,7 @@ struct wave {
 };
 
 // This rank's populations after all steps.
+template <int q>
 std::vector<double> compute(const halo::grid &g) {
     const wave w;
     std::vector<values> now, other;
@@ -107,13 +116,13 @@ std::vector<double> compute(const halo::grid &g) {
         other.emplace_back(g, 1);
         now.back().set([&](auto x, auto y, auto z) {
             const double u = speed * w.at(x, y, z);
-            return equilibrium(i, {1, u * w.along_x(), u * w.along_y(), 0});
+            return equilibrium<q>(i, {1, u * w.along_x(), u * w.along_y(), 0});
         });
         const halo::radius reach = halo::radius::of({{-v.x, -v.y, -v.z}});
         fields.push_back(halo::double_buffered(now.back().field(reach), other.back().field(reach)));
     }
     halo::kernel_exchange h(g, fields, {.tile = {8, 8, 8}});
-    launch(blocks, lattice{h.start(steps), shape(g, 1), relaxation_time});
+    launch(blocks, lattice<q>{h.start(steps), shape(g, 1), relaxation_time});
     h.finish();
     std::vector<double> cells;
     for (const values &f : steps % 2 == 0 ? now : other)
@@ -121,12 +130,13 @@ std::vector<double> compute(const halo::grid &g) {
     return cells;
 }
 
-int run() {
+template <int q>
+bool run_with() {
     const std::vector<std::int64_t> extent{nx, ny, nz};
     const halo::grid_options periodic{.periodic = {true, true, true}};
     const halo::grid g(MPI_COMM_WORLD, extent, periodic), alone(MPI_COMM_SELF, extent, periodic);
-    const std::vector<double> mine = compute(g);
-    bool right = all_say(same_bits(g, mine, compute(alone)));
+    const std::vector<double> mine = compute<q>(g);
+    bool right = all_say(same_bits(g, mine, compute<q>(alone)));
 
     const wave w;
     const auto cells = static_cast<std::size_t>(g.local().cells());
@@ -135,7 +145,7 @@ int run() {
     for_each_cell(g.local(), [&](auto x, auto y, auto z) {
         double f[q];
         for (std::size_t i = 0; i < q; ++i) f[i] = mine[i * cells + cell];
-        const fluid u = moments(f);
+        const fluid u = moments<q>(f);
         mass += u.mass;
         amplitude += (u.x * w.along_x() + u.y * w.along_y()) * w.at(x, y, z);
         ++cell;
@@ -146,9 +156,14 @@ int run() {
     const double measured = -std::log(amplitude / speed) / (w.square() * steps);
     right = right && std::abs(mass - 1) < 1e-13 && std::abs(measured / viscosity - 1) < 0.04;
     if (g.rank() == 0)
-        std::printf("%d steps on %d ranks, viscosity %.4f for %.4f, mass %.1e: %s\n", steps, g.ranks(), measured,
-                    viscosity, mass - 1, right ? "right" : "wrong");
-    return right ? 0 : 1;
+        std::printf("%d steps on %d ranks, D3Q%d, viscosity %.4f for %.4f, mass %.1e: %s\n", steps, g.ranks(), q,
+                    measured, viscosity, mass - 1, right ? "right" : "wrong");
+    return right;
+}
+
+int run() {
+    const bool right = run_with<19>();
+    return run_with<27>() && right ? 0 : 1;
 }
 
 }  // namespace
