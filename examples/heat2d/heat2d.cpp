@@ -4,7 +4,6 @@
 // the cells that read no ghost cells. The result is compared with the exact solution of the scheme.
 //
 //   mpirun -n 2 heat2d
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numbers>
@@ -13,8 +12,7 @@
 
 namespace halo = mpix::halo;
 
-template <class Each>
-void for_each_cell(const halo::box &b, Each each) {
+void for_each_cell(const halo::box &b, auto each) {
     for (auto y = b.lo[1]; y < b.hi[1]; ++y)
         for (auto x = b.lo[0]; x < b.hi[0]; ++x) each(x, y);
 }
@@ -24,8 +22,7 @@ int run() {
     const double a = 2 * std::numbers::pi / nx, b = 2 * std::numbers::pi / ny, k = 0.2;
     const halo::grid g(MPI_COMM_WORLD, {nx, ny}, {.periodic = {true, true, false}});
     // Two arrays, written in turn.
-    const halo::radius faces = halo::radius::faces(1);
-    halo::array<double> u[2] = {{g, faces}, {g, faces}};
+    halo::array<double> u[2] = {{g, halo::radius::faces(1)}, {g, halo::radius::faces(1)}};
     halo::exchange h(g, {halo::double_buffered(u[0], u[1])});
     for_each_cell(g.local(), [&](auto x, auto y) { u[0](x, y) = std::sin(a * x) * std::sin(b * y); });
 
@@ -43,7 +40,7 @@ int run() {
     const double factor = std::pow(1 - k * (4 - 2 * std::cos(a) - 2 * std::cos(b)), steps);
     double error = 0, largest = 0;
     for_each_cell(g.local(), [&](auto x, auto y) {
-        error = std::max(error, std::abs(u[steps % 2](x, y) - factor * std::sin(a * x) * std::sin(b * y)));
+        error = std::fmax(error, std::abs(u[steps % 2](x, y) - factor * std::sin(a * x) * std::sin(b * y)));
     });
     MPI_Allreduce(&error, &largest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (g.rank() == 0) std::printf("%d steps on %d ranks: %s\n", steps, g.ranks(), largest < 1e-12 ? "right" : "wrong");
