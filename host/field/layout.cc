@@ -124,7 +124,7 @@ void copy(const runs &from, const runs &to, std::byte *room) {
 }
 
 allocation allocation_of(const field &f, std::size_t i) {
-    return f.allocations.empty() ? allocation{f.data, f.other, f.allocated} : f.allocations[i];
+    return f.allocations.empty() ? allocation{f.data, f.other, f.allocated, f.made_for} : f.allocations[i];
 }
 
 std::string allocation_name(const field &f, std::size_t i) {
@@ -241,6 +241,9 @@ status field_view::make(const field &f, std::span<const box> local, int dimensio
         if (memory.allocated != 0 && memory.allocated < static_cast<std::size_t>(its.bytes))
             return failure(MPI_ERR_BUFFER, format("{}allocated is {} bytes; the box and its ghost cells take {}", name,
                                                   memory.allocated, its.bytes));
+        if (!memory.made_for.empty() && memory.made_for != local[i])
+            return failure(MPI_ERR_BUFFER, format("{}made_for is {}; the box is {}", name, text_of(memory.made_for),
+                                                  text_of(local[i])));
         its.other = static_cast<std::byte *>(memory.other);
         some = some || its.other != nullptr;
         all = all && its.other != nullptr;

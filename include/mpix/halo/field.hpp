@@ -83,6 +83,7 @@ struct allocation {
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
     std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
+    box made_for{};             ///< the box, or its points, that the memory was made for; empty: unknown, not checked
 };
 
 /** Where ghost cells are after an exchange (exchange_options::ghosts). */
@@ -136,8 +137,9 @@ public:
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
     std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
-    /** On a rank that has several boxes, or none: of each of them. Then `data`, `other` and `allocated` are not
-        used. */
+    box made_for{};             ///< the box, or its points, that the memory was made for; empty: unknown, not checked
+    /** On a rank that has several boxes, or none: of each of them. Then `data`, `other`, `allocated` and
+        `made_for` are not used. */
     std::vector<allocation> allocations;
 };
 
@@ -159,6 +161,9 @@ inline field double_buffered(const field &now, const field &other) {
             "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, layout, or "
             "number of allocations");
     const auto add = [](auto &to, const auto &second) {
+        if (to.made_for.empty()) to.made_for = second.made_for;
+        if (!second.made_for.empty() && second.made_for != to.made_for)
+            throw error(MPI_ERR_ARG, "mpix::halo::double_buffered: now and other are arrays for different boxes");
         to.other = second.data;
         if (to.allocated == 0 || (second.allocated != 0 && second.allocated < to.allocated))
             to.allocated = second.allocated;
@@ -273,7 +278,9 @@ public:
     /** Stays valid for as long as the array is neither moved nor destroyed. An exchange notices if it is destroyed, or
         gets other memory by an assignment: see exchange::finish(). */
     operator field() {  // NOLINT: implicit
-        return {std::span<T>(memory_.values()), radius_, {.staggered = staggered_}};
+        field f(std::span<T>(memory_.values()), radius_, {.staggered = staggered_});
+        f.made_for = local_;
+        return f;
     }
 
 private:
@@ -282,10 +289,10 @@ private:
     array(const grid &g, const box &cells, const halo::radius &radius, const std::array<bool, 3> &staggered)
         : radius_(radius), staggered_(staggered) {
         const std::array<index3, 2> depth = ghost_depth(radius, g.dimensions());
-        const box local = g.points(cells, staggered);
+        local_ = g.points(cells, staggered);
         for (std::size_t a = 0; a < 3; ++a) {
-            lo_[a] = local.lo[a] - depth[0][a];
-            size_[a] = local.hi[a] + depth[1][a] - lo_[a];
+            lo_[a] = local_.lo[a] - depth[0][a];
+            size_[a] = local_.hi[a] + depth[1][a] - lo_[a];
         }
         memory_.make(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
     }
@@ -295,6 +302,7 @@ private:
 
     halo::radius radius_;
     std::array<bool, 3> staggered_;
+    box local_;
     index3 lo_{}, size_{};
     detail::array_memory<T> memory_;
 };
@@ -317,7 +325,9 @@ public:
     operator field() {  // NOLINT: implicit
         std::vector<std::span<T>> memory;
         for (array<T> &one : each_) memory.emplace_back(one.memory_.values());
-        return {memory, radius_, {.staggered = staggered_}};
+        field f(memory, radius_, {.staggered = staggered_});
+        for (std::size_t i = 0; i < each_.size(); ++i) f.allocations[i].made_for = each_[i].local_;
+        return f;
     }
 
 private:

@@ -37,6 +37,28 @@ void exchanges() {
     refused("array of another grid", MPI_ERR_BUFFER,
             "mpix::halo::exchange, rank 0: fields[0].allocated is 192 bytes; the box and its ghost cells take 649632",
             [&] { halo::exchange(large, {small}); });
+    // Which would fit.
+    halo::array<double> wide(large, radius::all(1));
+    exchange_refused("array of a larger grid", MPI_ERR_BUFFER,
+                     "rank 0: fields[1].made_for is [0, 0, 0] to [400, 200, 1]; the box is [0, 0, 0] to [4, 2, 1]",
+                     {{u.data(), radius::all(1)}, wide});
+    const halo::grid across(MPI_COMM_WORLD, {4, 4}, {.boxes = {{{}, {2, 4, 1}}, {{2, 0, 0}, {4, 4, 1}}}});
+    halo::array<double> tall(across, radius::all(1));
+    exchange_refused("array of another decomposition", MPI_ERR_BUFFER,
+                     "rank 0: fields[0].made_for is [0, 0, 0] to [2, 4, 1]; the box is [0, 0, 0] to [4, 2, 1]", {tall});
+    refused("arrays of two decompositions", MPI_ERR_ARG,
+            "mpix::halo::double_buffered: now and other are arrays for different boxes",
+            [&] { static_cast<void>(halo::double_buffered(small, tall)); });
+    exchange_refused("memory beside an array", MPI_ERR_BUFFER,
+                     "rank 0: fields[0].made_for is [0, 0, 0] to [2, 4, 1]; the box is [0, 0, 0] to [4, 2, 1]",
+                     {halo::double_buffered({u.data(), radius::all(1)}, tall)});
+    refused("arrays of other boxes", MPI_ERR_BUFFER,
+            "mpix::halo::exchange, rank 0: fields[0].allocations[0].made_for is [0, 0, 0] to [2, 4, 1]; the box is [0, "
+            "0, 0] to [4, 2, 1]",
+            [&] {
+                halo::arrays<double> each(across, radius::all(1));
+                halo::exchange(g, {each});
+            });
     exchange_refused("no ghost cells on one rank", MPI_ERR_BUFFER,
                      "rank 1: fields[1].allocated is 184 bytes; the box and its ghost cells take 192",
                      {{u.data(), radius::all(1)}, {std::span(v).first(rank == 1 ? 23 : 24), radius::all(1)}});
