@@ -206,11 +206,11 @@ inline field::field(void *first, std::size_t bytes, const halo::radius &wanted, 
 
 namespace detail {
 
-/** Tells this process's exchanges that memory ends, which refuse to use it from now on. Whether messages are under way
-    from or to it, so that it must be kept. */
+// Tells this process's exchanges that memory ends, which refuse to use it from now on. Whether messages are under way from
+// or to it, so that it must be kept.
 MPIX_HALO_API bool memory_ends(const void *first, std::size_t bytes) noexcept;
 
-/** Values that stay in memory as long as messages are under way from or to it. */
+// Values that stay in memory as long as messages are under way from or to it.
 template <class T>
 class array_memory {
 public:
