@@ -37,15 +37,15 @@ memory_in_use::~memory_in_use() {
     std::erase(all.list, this);
 }
 
-void memory_in_use::add(int field, void *first, std::size_t bytes) {
+void memory_in_use::add(int field, void *first, std::size_t bytes, bool in_gpu) {
     if (first == nullptr || bytes == 0) return;
     const std::lock_guard lock(everybody().mutex);
-    parts_.push_back({field, static_cast<std::byte *>(first), bytes});
+    parts_.push_back({field, static_cast<std::byte *>(first), bytes, in_gpu});
 }
 
 int memory_in_use::unmapped() const {
     for (const part &p : parts_)
-        if (!can_write(p.first) || !can_write(p.first + p.bytes - 1)) return p.field;
+        if (!p.in_gpu && !(can_write(p.first) && can_write(p.first + p.bytes - 1))) return p.field;
     return -1;
 }
 

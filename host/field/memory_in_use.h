@@ -17,13 +17,13 @@ public:
     memory_in_use(const memory_in_use &) = delete;
     memory_in_use &operator=(const memory_in_use &) = delete;
 
-    // Of a field; null is none.
-    void add(int field, void *first, std::size_t bytes);
+    // Of a field; null is none. `in_gpu`: in memory that the CPU need not be able to write.
+    void add(int field, void *first, std::size_t bytes, bool in_gpu = false);
     // From the beginning of an exchange to its end, or for ever if it fails.
     void messages_are_under_way(bool now) { under_way_.store(now, std::memory_order_relaxed); }
     // The first field whose memory has ended, or -1.
     int ended() const { return ended_.load(std::memory_order_relaxed); }
-    // The first field whose memory the CPU cannot write any more, at its beginning or end, or -1.
+    // The first field in host memory that the CPU cannot write any more, at its beginning or end, or -1.
     int unmapped() const;
 
     // Whether messages of any exchange are under way from or to memory that ends now.
@@ -34,6 +34,7 @@ private:
         int field;
         std::byte *first;
         std::size_t bytes;
+        bool in_gpu;
     };
     std::vector<part> parts_;
     std::atomic<bool> under_way_{false};

@@ -304,7 +304,8 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
                 const allocation memory = allocation_of(fields[f], i);
                 x.data.back().push_back({memory.data, memory.other});
                 for (void *const first : x.data.back().back())
-                    x.memory.add(static_cast<int>(f), first, static_cast<std::size_t>(x.fields[f].bytes(i)));
+                    x.memory.add(static_cast<int>(f), first, static_cast<std::size_t>(x.fields[f].bytes(i)),
+                                 x.cells->has(f));
             }
         }
         std::vector<field_reach> reaches;
