@@ -16,7 +16,7 @@
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo/usable.h"
-#include "host/halo_report/ended_memory.h"
+#include "host/halo_report/lifetime_error.h"
 #include "host/profiled_range.h"
 #include "host/report.h"
 
@@ -50,8 +50,8 @@ void combine_in_order(exchange_state &x) {
         }
         const own_copy &mine = x.own[c.field][c.part];
         const auto f = static_cast<std::size_t>(c.field);
-        x.cells->pack(f, mine.from, x.room[f].data());
-        x.cells->combine(f, x.room[f].data(), mine.to, x.combine[f]);
+        x.packer->pack(f, mine.from, x.room[f].data());
+        x.packer->combine(f, x.room[f].data(), mine.to, x.combine[f]);
     }
 }
 
@@ -101,26 +101,26 @@ void demand_no_failure(const exchange_state &x, const char *function) {
     if (x.failed) throw wrong_state(function, "an earlier call has failed; the exchange can only be freed");
 }
 
-// `active`: the exchange was, when the memory ended.
-error memory_ended(const exchange_state &x, const char *function, int field, end_of_memory how, bool active) {
+// `active`: the memory was freed while the exchange was active.
+error lifetime_error(const exchange_state &x, const char *function, int field, end_of_memory how, bool active) {
     ghosts_under_way ghosts(x.fields[static_cast<std::size_t>(field)].radius());
     for (const message &m : x.receives) ghosts.add(m.peer(), m.by_direction());
-    return memory_ended(format("{}::{}", exchange_call, function), x.grid->rank, field, how,
-                        active ? &ghosts : nullptr);
+    return lifetime_error(format("{}::{}", exchange_call, function), x.grid->rank, field, how,
+                          active ? &ghosts : nullptr);
 }
 
-// Throws, if a field was an array that has been destroyed.
+// Throws if a field's array has been destroyed.
 void demand_arrays(const exchange_state &x, const char *function, bool active) {
-    if (const int field = x.memory.ended(); field >= 0)
-        throw memory_ended(x, function, field, end_of_memory::array_destroyed, active);
+    if (const int field = x.memory.destroyed_field(); field >= 0)
+        throw lifetime_error(x, function, field, end_of_memory::array_destroyed, active);
 }
 
-// Throws, with MPIX_CHECK, if a field's memory has been unmapped. The caller holds the mutex.
+// With MPIX_CHECK, throws if a field's memory has been unmapped. The caller holds the mutex.
 void demand_mapped(exchange_state &x, const char *function) {
-    const int field = config().check ? x.memory.unmapped() : -1;
+    const int field = config().check ? x.memory.unmapped_field() : -1;
     if (field < 0) return;
     x.failed = x.active;
-    throw memory_ended(x, function, field, end_of_memory::unmapped, x.active);
+    throw lifetime_error(x, function, field, end_of_memory::unmapped, x.active);
 }
 
 // Does `work`, of which MPI_ERR_PENDING is the only error that leaves the exchange as it was.
@@ -160,7 +160,7 @@ void begin_for(exchange_state &x, const char *function) {
         demand_arrays(x, function, false);
         demand_mapped(x, function);
         x.active = true;
-        x.memory.messages_are_under_way(true);
+        x.memory.set_active(true);
         x.ready.assign(x.ready.size(), false);
         x.unready = static_cast<int>(x.ready.size());
         if (x.timed) x.begun = exchange_clock::now();
@@ -231,7 +231,7 @@ void exchange::ready(int field) {
         if (x.by_node) x.by_node->pack(field);
         if (!x.reversed())
             for (const own_copy &c : x.own[field])
-                x.cells->copy(static_cast<std::size_t>(field), c.from, c.to, x.room[field].data());
+                x.packer->copy(static_cast<std::size_t>(field), c.from, c.to, x.room[field].data());
 
         // The mutex orders the other fields' cells, which other threads may have written, before their message.
         const std::lock_guard lock(x.mutex);
@@ -270,7 +270,7 @@ void exchange::finish() {
     x.active = false;
     ++x.exchanges;
     if (!std::exchange(x.first_is_over, true) && config().explain) explain(x);
-    x.memory.messages_are_under_way(false);
+    x.memory.set_active(false);
     demand_arrays(x, "finish", true);
 }
 

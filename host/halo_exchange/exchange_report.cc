@@ -65,7 +65,7 @@ exchange_report report_of(const exchange_state &x) {
     r.rank = x.grid->rank;
     r.transfer = x.how;
     r.ghosts = x.ghosts;
-    r.through_host = x.cells->any();
+    r.through_host = x.packer->has_gpu_fields();
     r.exchanges = x.exchanges;
     const std::size_t receives = x.receives.size();
     const double n = static_cast<double>(std::max<std::int64_t>(x.exchanges, 1));

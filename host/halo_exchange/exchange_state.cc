@@ -23,11 +23,11 @@ namespace mpix::halo {
 namespace {
 
 // What MPIX_HALO_TRANSFER asks for, if `choice` lets it and the fields can be exchanged so; otherwise what the program
-// does. `untyped`: of some rank no datatype can describe the fields.
-transfer transfer_in_use(const exchange_state &x, bool untyped, transfer_choice choice) {
+// does. `must_pack`: a datatype cannot be used.
+transfer transfer_in_use(const exchange_state &x, bool must_pack, transfer_choice choice) {
     if (x.reversed()) return x.how;
     if (x.to_nodes == node_messages::always) return transfer::packed;
-    const transfer given = untyped && x.how == transfer::automatic ? transfer::packed : x.how;
+    const transfer given = must_pack && x.how == transfer::automatic ? transfer::packed : x.how;
     if (choice == transfer_choice::as_given) return given;
     switch (config().transfer) {
         case halo_transfer::program:
@@ -35,18 +35,18 @@ transfer transfer_in_use(const exchange_state &x, bool untyped, transfer_choice 
         case halo_transfer::packed:
             return transfer::packed;
         case halo_transfer::datatype:
-            return untyped ? given : transfer::datatype;
+            return must_pack ? given : transfer::datatype;
         case halo_transfer::plain:
             return transfer::plain;
     }
     return given;
 }
 
-// Some rank has a field of two allocations, or one in GPU memory. A rank without boxes does not know that of the others.
-// Collective.
-bool is_untyped(const exchange_state &x) {
+// Whether some rank's fields exclude a datatype: ghost cells in messages, GPU memory, or a field of two allocations.
+// Collective, since a rank without boxes does not know the others' fields.
+bool must_pack(const exchange_state &x) {
     int any =
-        x.in_messages() || x.cells->any() ||
+        x.in_messages() || x.packer->has_gpu_fields() ||
         std::any_of(x.fields.begin(), x.fields.end(), [](const field_view &f) { return f.has_second_allocation(); });
     demand(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, x.grid->comm), "MPI_Allreduce");
     return any != 0;
@@ -104,7 +104,7 @@ status check_node_messages(exchange_state &x) {
 
 bool is_in_gpu(const exchange_state &x, const field &f) {
     if (!f.allocations.empty() && f.allocations.size() != x.grid->mine.size()) return false;  // an error, found later
-    if (play_gpu_cells) return !x.in_messages();
+    if (fake_gpu_memory) return !x.in_messages();
     for (std::size_t i = 0; i < x.grid->mine.size(); ++i)
         if (const void *const at = allocation_of(f, i).data; at != nullptr && transport::locate(at).owner != nullptr)
             return true;
@@ -113,7 +113,7 @@ bool is_in_gpu(const exchange_state &x, const field &f) {
 
 status check_gpu_fields(const exchange_state &x) {
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        if (!x.cells->has(f)) continue;
+        if (!x.packer->is_in_gpu(f)) continue;
         if (x.in_messages())
             return failure(MPI_ERR_ARG, format("fields[{}].data: it is memory of a GPU, and options.ghosts is "
                                                "in_messages; such messages are in host memory",
@@ -141,7 +141,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (const status bad = check_node_messages(x); !bad.ok()) return bad;
     std::vector<bool> in_gpu;
     for (const field &f : fields) in_gpu.push_back(is_in_gpu(x, f));
-    x.cells = std::make_unique<gpu_cells>(x.grid->comm, in_gpu);
+    x.packer = std::make_unique<cell_packer>(x.grid->comm, in_gpu);
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
         const status s =
@@ -193,7 +193,7 @@ struct gathered {
 using gathered_by_rank = std::map<int, gathered>;
 
 void add(gathered_by_rank &all, exchange_state &x, int rank, std::size_t field, const runs &part, int direction) {
-    x.cells->prepare(field, part);
+    x.packer->prepare(field, part);
     gathered &of_rank = all[rank];
     of_rank.parts.resize(x.fields.size());
     of_rank.parts[field].push_back(part);
@@ -222,7 +222,7 @@ void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
     const auto made = [&x, alignment](int rank, gathered &its) {
         const std::int64_t bytes = std::accumulate(its.by_direction.begin(), its.by_direction.end(), std::int64_t{0});
         return message(rank, std::move(its.parts), its.by_direction,
-                       x.how == transfer::automatic ? transfer_of(bytes) : x.how, alignment, x.cells.get());
+                       x.how == transfer::automatic ? transfer_of(bytes) : x.how, alignment, x.packer.get());
     };
     for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.push_back(made(rank, its));
     for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.push_back(made(rank, its));
@@ -253,8 +253,8 @@ void make_own_copies(exchange_state &x, const std::vector<field_pieces> &pieces)
             own_copy c{x.fields[f].of(g.position_of(p.owner), p.source),
                        x.fields[f].of(g.position_of(p.receiver), p.ghosts)};
             if (x.reversed()) std::swap(c.from, c.to);
-            x.cells->prepare(f, c.from);
-            x.cells->prepare(f, c.to);
+            x.packer->prepare(f, c.from);
+            x.packer->prepare(f, c.to);
             most = std::max(most, c.from.total());
             x.own.back().push_back(c);
         }
@@ -295,7 +295,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
-    x.how = transfer_in_use(x, is_untyped(x), choice);
+    x.how = transfer_in_use(x, must_pack(x), choice);
     const status s = outcome_of([&] {
         x.ready.resize(fields.size());
         for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -305,7 +305,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
                 x.data.back().push_back({memory.data, memory.other});
                 for (void *const first : x.data.back().back())
                     x.memory.add(static_cast<int>(f), first, static_cast<std::size_t>(x.fields[f].bytes(i)),
-                                 x.cells->has(f));
+                                 x.packer->is_in_gpu(f));
             }
         }
         std::vector<field_reach> reaches;

@@ -15,11 +15,11 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/layout.h"
-#include "host/field/memory_in_use.h"
+#include "host/field/field_memory.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/regions.h"
 #include "host/halo_exchange/ghosts.h"
-#include "host/halo_cells/gpu_cells.h"
+#include "host/halo_packing/cell_packer.h"
 #include "host/halo_exchange/message.h"
 #include "host/halo_exchange/node_exchange.h"
 #include "host/halo_report/stopwatch.h"
@@ -63,10 +63,10 @@ struct exchange_state {
     node_messages to_nodes = node_messages::never;
     std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
-    std::unique_ptr<gpu_cells> cells;  // how those of each field are packed; longer than the messages
+    std::unique_ptr<cell_packer> packer;  // outlives the messages, which use it
     // Of each field, for each box of this rank, the present allocation and the other one.
     std::vector<std::vector<std::array<void *, 2>>> data;
-    memory_in_use memory;                           // all of this
+    field_memory memory;                            // of all fields
     std::vector<std::vector<box_to_read>> to_read;  // of each field, if ghost cells stay in messages
     std::vector<bool> read_from_other;              // fields that have been swapped since the last exchange began
     std::vector<message> receives, sends;           // receives by rank

@@ -64,11 +64,11 @@ transfer transfer_of(std::int64_t bytes) {
 }
 
 message::message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how,
-                 std::int64_t alignment, gpu_cells *cells)
+                 std::int64_t alignment, cell_packer *packer)
     : peer_(peer),
       parts_(std::move(parts)),
       by_direction_(by_direction),
-      cells_(cells),
+      packer_(packer),
       plain_(how == transfer::plain) {
     std::vector<std::int64_t> field_bytes;
     for (const std::vector<runs> &field : parts_) {
@@ -90,7 +90,7 @@ message::message(message &&other) noexcept
     : peer_(other.peer_),
       parts_(std::move(other.parts_)),
       by_direction_(other.by_direction_),
-      cells_(other.cells_),
+      packer_(other.packer_),
       bytes_(other.bytes_),
       cut_(std::move(other.cut_)),
       packed_(std::move(other.packed_)),
@@ -138,7 +138,7 @@ int message::plain_count() const { return as_count(cut_.bytes * cut_.count()); }
 void message::pack_field(int field, std::byte *packed) const {
     const profiled_range shown(range_name::halo_pack);
     std::byte *to = packed + cut_.offset(field);
-    for (const runs &r : parts_[field]) to += cells_->pack(static_cast<std::size_t>(field), r, to);
+    for (const runs &r : parts_[field]) to += packer_->pack(static_cast<std::size_t>(field), r, to);
 }
 
 void message::send(int field, MPI_Request request) const {
@@ -151,7 +151,7 @@ void message::unpack(const std::byte *packed) const {
     const profiled_range shown(range_name::halo_unpack);
     for (std::size_t f = 0; f < parts_.size(); ++f) {
         const std::byte *from = packed + cut_.offset(static_cast<int>(f));
-        for (const runs &r : parts_[f]) from += cells_->unpack(f, from, r);
+        for (const runs &r : parts_[f]) from += packer_->unpack(f, from, r);
     }
 }
 
@@ -160,7 +160,7 @@ void message::swap(int field) {
 }
 
 void message::combine(int field, std::size_t part, std::int64_t at, combine_function how) const {
-    cells_->combine(static_cast<std::size_t>(field), packed_.get() + at, parts_[field][part], how);
+    packer_->combine(static_cast<std::size_t>(field), packed_.get() + at, parts_[field][part], how);
 }
 
 std::int64_t message::offset_of(int field, std::size_t part) const {

@@ -16,7 +16,7 @@
 
 #include "host/field/layout.h"
 #include "host/field/partitions.h"
-#include "host/halo_cells/gpu_cells.h"
+#include "host/halo_packing/cell_packer.h"
 #include "host/halo_report/message_report.h"
 
 namespace mpix::halo {
@@ -37,9 +37,9 @@ class message {
 public:
     static constexpr std::int64_t most_alignment = 64;
     // `parts`: of each field, what is sent, or where it is received. `alignment`: of each field in a packed message,
-    // the same on both ranks. `cells`: how they are packed and unpacked; lives longer.
+    // the same on both ranks. `packer` outlives the message.
     message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how,
-            std::int64_t alignment, gpu_cells *cells);
+            std::int64_t alignment, cell_packer *packer);
     ~message();
     message(message &&other) noexcept;
     message &operator=(message &&) = delete;
@@ -81,7 +81,7 @@ private:
     int peer_;
     std::vector<std::vector<runs>> parts_;
     direction_bytes by_direction_;
-    gpu_cells *cells_;
+    cell_packer *packer_;
     std::int64_t bytes_ = 0;
     partitions cut_;
     std::unique_ptr<std::byte[], aligned_delete> packed_;  // with packed and plain

@@ -82,13 +82,13 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
     demand_no_failure(x, "start");
     if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
     if (steps < 0) throw wrong(MPI_ERR_ARG, "start", format("steps is {}; it is at least 0", steps));
-    x.demand_memory(kernel_exchange_call, "start", x.starting);
+    x.demand_arrays(kernel_exchange_call, "start", x.starting);
     if (x.starting && steps != x.device.steps_)
         throw wrong(MPI_ERR_ARG, "start",
                     format("steps is {}; the activation of {} steps is under way", steps, x.device.steps_));
     const int count = x.requests_of(steps);
     if (!x.starting) {
-        x.memory.messages_are_under_way(true);
+        x.memory.set_active(true);
         or_failed(x, [&] {
             reset_words(x);
             if (count != 0) demand(MPI_Startall(count, x.requests.data()), "MPI_Startall");
@@ -127,8 +127,8 @@ void kernel_exchange::finish() {
     x.active = false;
     x.report.active_seconds += active_seconds;
     count_exchanges(x, x.device.steps_, exchange_kind::kernel);
-    x.memory.messages_are_under_way(false);
-    x.demand_memory(kernel_exchange_call, "finish", true);
+    x.memory.set_active(false);
+    x.demand_arrays(kernel_exchange_call, "finish", true);
 }
 
 void kernel_exchange::measure(bool on) {

@@ -12,7 +12,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/exchanged_fields.h"
-#include "host/halo_report/ended_memory.h"
+#include "host/halo_report/lifetime_error.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -241,13 +241,13 @@ int kernel_exchange_state::requests_of(std::int64_t steps) const {
     return static_cast<int>(std::min<std::int64_t>(device.sets_, steps)) * messages();
 }
 
-void kernel_exchange_state::demand_memory(const char *kind, const char *function, bool when_active) const {
-    const int field = memory.ended();
+void kernel_exchange_state::demand_arrays(const char *kind, const char *function, bool while_active) const {
+    const int field = memory.destroyed_field();
     if (field < 0) return;
     ghosts_under_way ghosts(fields[static_cast<std::size_t>(field)].radius);
     for (const report_data::message &m : report.receives) ghosts.add(m.peer, m.by_direction);
-    throw memory_ended(format("{}::{}", kind, function), grid->rank, field, end_of_memory::array_destroyed,
-                       when_active ? &ghosts : nullptr);
+    throw lifetime_error(format("{}::{}", kind, function), grid->rank, field, end_of_memory::array_destroyed,
+                         while_active ? &ghosts : nullptr);
 }
 
 bool kernel_exchange_state::free_requests() {

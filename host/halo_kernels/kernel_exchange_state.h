@@ -14,7 +14,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/field/layout.h"
-#include "host/field/memory_in_use.h"
+#include "host/field/field_memory.h"
 #include "host/halo/grid_state.h"
 #include "host/halo_tables/device_memory.h"
 #include "host/halo_kernels/report_data.h"
@@ -36,8 +36,9 @@ struct kernel_exchange_state {
     // Of a set; of an activation of so many steps.
     int messages() const { return device.receives_ + device.sends_; }
     int requests_of(std::int64_t steps) const;
-    // Throws, if a field was an array that has been destroyed; with `when_active`, since the exchange began.
-    void demand_memory(const char *kind, const char *function, bool when_active) const;
+    // Throws if a field's array has been destroyed. `while_active`: since the exchange began;
+    // the error then says so.
+    void demand_arrays(const char *kind, const char *function, bool while_active) const;
 
     std::shared_ptr<const grid_state> grid;
     transport::placement where;
@@ -48,7 +49,7 @@ struct kernel_exchange_state {
     std::vector<parcel_origin> parcels;
     // Of each field, of each box: the allocation that exchange 0 of the first activation uses, and the other one.
     std::vector<std::array<void *, 2>> data;
-    memory_in_use memory;  // all of this
+    field_memory memory;  // of all fields
     std::int64_t bytes_sent = 0;
     device_memory messages_memory, tables;
     std::vector<MPI_Request> requests;   // of each set the receives, then the sends

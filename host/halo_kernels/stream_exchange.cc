@@ -22,7 +22,7 @@
 #include "host/halo/regions.h"
 #include "host/halo/usable.h"
 #include "host/halo_tables/device_memory.h"
-#include "host/halo_by_host/by_host.h"
+#include "host/halo_host_stream/host_stream_exchange.h"
 #include "host/halo_kernels/direct_neighbours.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
@@ -48,7 +48,7 @@ error refusal(int error_class, const char *function, const std::string &what) {
 
 struct stream_exchange_state {
     std::unique_ptr<kernel_exchange_state> kernels;
-    std::unique_ptr<exchange_by_host> by_host;  // in place of all the others but `started`
+    std::unique_ptr<host_stream_exchange> by_host;  // if set, only `started` is used besides
     regions areas;
     device_memory words;
     direct_neighbours direct;
@@ -155,7 +155,7 @@ void stream_exchange_state::call(stream_call which, CUstream_st *stream, const c
     demand_no_error(function);
 }
 
-// Of an exchange by the host.
+// Waits until the stream's earlier work has ended; for an exchange by the host.
 void stream_exchange_state::wait_for(CUstream_st *stream, const char *function) const {
     const gpu::launch_result waited = by_host->wait_for(stream);
     if (!waited.problem.empty())
@@ -208,8 +208,8 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     auto made = std::make_unique<stream_exchange_state>();
     const auto &grid = grid_internals::state_of(g, stream_exchange_call);
     stream_exchange_state &x = *made;
-    if (const std::optional<transfer> how = transfer_of_streams()) {
-        x.by_host = std::make_unique<exchange_by_host>(grid, fields, *how, given);
+    if (const std::optional<transfer> how = stream_transfer()) {
+        x.by_host = std::make_unique<host_stream_exchange>(grid, fields, *how, given);
         return stream_exchange(std::move(made));
     }
     x.kernels = make_kernel_exchange_state(
@@ -267,7 +267,7 @@ stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields
     : stream_exchange(stream_exchange_internals::make(g, fields, options, {})) {}
 
 stream_exchange::~stream_exchange() {
-    if (!state_ || state_->by_host) return;  // what the host makes says itself what is wrong
+    if (!state_ || state_->by_host) return;  // the host's exchange reports its own misuse
     int finalized = 0;
     MPI_Finalized(&finalized);
     std::string why = state_->started ? "between start() and finish()"
@@ -308,15 +308,15 @@ void stream_exchange::start(CUstream_st *stream) {
     if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
     if (x.by_host) {
         x.wait_for(stream, "start");
-        x.by_host->made.start();
+        x.by_host->on_host.start();
         x.started = true;
         return;
     }
-    x.kernels->demand_memory(stream_exchange_call, "start", false);
+    x.kernels->demand_arrays(stream_exchange_call, "start", false);
     const stopwatch sending(x.is_timed(), x.kernels->report.sending_seconds);
     x.call(stream_call::start, stream, "start");
     x.started = true;
-    x.kernels->memory.messages_are_under_way(true);
+    x.kernels->memory.set_active(true);
 }
 
 void stream_exchange::finish(CUstream_st *stream) {
@@ -326,7 +326,7 @@ void stream_exchange::finish(CUstream_st *stream) {
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
     if (x.by_host) {
         x.wait_for(stream, "finish");
-        x.by_host->made.finish();
+        x.by_host->on_host.finish();
         x.started = false;
         return;
     }
@@ -336,8 +336,8 @@ void stream_exchange::finish(CUstream_st *stream) {
     }
     x.started = false;
     count_exchanges(*x.kernels, 1, exchange_kind::stream);
-    x.kernels->memory.messages_are_under_way(false);
-    x.kernels->demand_memory(stream_exchange_call, "finish", true);
+    x.kernels->memory.set_active(false);
+    x.kernels->demand_arrays(stream_exchange_call, "finish", true);
 }
 
 void stream_exchange::run(CUstream_st *stream) {
@@ -348,7 +348,7 @@ void stream_exchange::run(CUstream_st *stream) {
         start(stream);
         return finish(stream);
     }
-    x.kernels->demand_memory(stream_exchange_call, "run", false);
+    x.kernels->demand_arrays(stream_exchange_call, "run", false);
     const profiled_range shown(range_name::halo_stream_run);
     x.call(stream_call::run, stream, "run");
     count_exchanges(*x.kernels, 1, exchange_kind::stream);
@@ -364,14 +364,14 @@ void stream_exchange::check() {
 void stream_exchange::measure(bool on) {
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "measure");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "measure", "the exchange is started; finish it first");
-    if (x.by_host) return x.by_host->made.measure(on);
+    if (x.by_host) return x.by_host->on_host.measure(on);
     x.kernels->report.measure(on);
 }
 
 exchange_report stream_exchange::report() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "report");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "report", "the exchange is started; finish it first");
-    if (x.by_host) return x.by_host->made.report();
+    if (x.by_host) return x.by_host->on_host.report();
     return report_of(*x.kernels, exchange_kind::stream);
 }
 
@@ -385,13 +385,13 @@ void stream_exchange::swap() {  // NOLINT(bugprone-exception-escape): it does no
 
 void *stream_exchange::data(int field) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "data");
-    if (x.by_host) return x.by_host->made.data(field);
+    if (x.by_host) return x.by_host->on_host.data(field);
     return data(field, demand_only_box(*x.kernels->grid, stream_exchange_call, "data"));
 }
 
 void *stream_exchange::data(int field, int i) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "data");
-    if (x.by_host) return x.by_host->made.data(field, i);
+    if (x.by_host) return x.by_host->on_host.data(field, i);
     const std::size_t f = demand_field(x, "data", field);
     const grid_state &g = *x.kernels->grid;
     const auto box = static_cast<std::size_t>(demand_box(g, i, stream_exchange_call, "data"));
@@ -400,43 +400,43 @@ void *stream_exchange::data(int field, int i) const {
 
 const box &stream_exchange::interior() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "interior");
-    if (x.by_host) return x.by_host->made.interior();
+    if (x.by_host) return x.by_host->on_host.interior();
     return interior(demand_only_box(*x.kernels->grid, stream_exchange_call, "interior"));
 }
 
 const box &stream_exchange::interior(int i) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "interior");
-    if (x.by_host) return x.by_host->made.interior(i);
+    if (x.by_host) return x.by_host->on_host.interior(i);
     return x.areas
         .interior[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "interior"))];
 }
 
 const std::vector<box> &stream_exchange::boundary() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boundary");
-    if (x.by_host) return x.by_host->made.boundary();
+    if (x.by_host) return x.by_host->on_host.boundary();
     return boundary(demand_only_box(*x.kernels->grid, stream_exchange_call, "boundary"));
 }
 
 const std::vector<box> &stream_exchange::boundary(int i) const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boundary");
-    if (x.by_host) return x.by_host->made.boundary(i);
+    if (x.by_host) return x.by_host->on_host.boundary(i);
     return x.areas
         .boundary[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "boundary"))];
 }
 
 int stream_exchange::boxes() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boxes");
-    return x.by_host ? x.by_host->made.boxes() : static_cast<int>(x.kernels->grid->mine.size());
+    return x.by_host ? x.by_host->on_host.boxes() : static_cast<int>(x.kernels->grid->mine.size());
 }
 
 int stream_exchange::messages_sent() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "messages_sent");
-    return x.by_host ? x.by_host->made.messages_sent() : x.kernels->device.sends_;
+    return x.by_host ? x.by_host->on_host.messages_sent() : x.kernels->device.sends_;
 }
 
 std::int64_t stream_exchange::bytes_sent() const {
     const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "bytes_sent");
-    return x.by_host ? x.by_host->made.bytes_sent() : x.kernels->bytes_sent;
+    return x.by_host ? x.by_host->on_host.bytes_sent() : x.kernels->bytes_sent;
 }
 
 }  // namespace mpix::halo

@@ -49,8 +49,8 @@ struct faulty {
         auto made = make_exchange_state(grid_internals::state_of(g, "faulty"), {u}, {});
         x = made.get();
         const std::vector<std::vector<runs>> cells{{x->fields[0].of(0, {{}, {2, 1, 1}})}};
-        x->receives.emplace_back(0, cells, direction_bytes{}, transfer::packed, 1, x->cells.get());
-        x->sends.emplace_back(0, cells, direction_bytes{}, transfer::packed, 1, x->cells.get());
+        x->receives.emplace_back(0, cells, direction_bytes{}, transfer::packed, 1, x->packer.get());
+        x->sends.emplace_back(0, cells, direction_bytes{}, transfer::packed, 1, x->packer.get());
         const MPI_Comm comm = x->grid->comm;
         x->requests.resize(2);
         const int ints = is_short ? 1 : 2;
@@ -224,11 +224,11 @@ struct made_before {
     stream_exchange in_stream{g, {u}};
 };
 
-// Fields in GPU memory, which host memory plays, are packed.
-void gpu_cells_by_datatype() {
+// Fields in GPU memory are packed. Host memory stands in for it.
+void gpu_fields_by_datatype() {
     grid g{MPI_COMM_SELF, {4}};
     array<int> u{g, radius::all(1)};
-    play_gpu_cells = true;
+    fake_gpu_memory = true;
     std::string told;
     try {
         exchange(g, {u}, {.transfer = transfer::datatype});
@@ -240,7 +240,7 @@ void gpu_cells_by_datatype() {
                "fields are packed into host memory",
            "cells in a GPU, by datatype", told);
     expect(exchange(g, {u}, {.transfer = transfer::automatic}).report().transfer == transfer::packed, "automatic");
-    play_gpu_cells = false;
+    fake_gpu_memory = false;
 }
 
 }  // namespace
@@ -264,7 +264,7 @@ int main(int argc, char **argv) {
     failed_ready();
     failed_finish();
     moved_from();
-    gpu_cells_by_datatype();
+    gpu_fields_by_datatype();
     MPI_Finalize();
     made->all_refused("call it between MPI_Init and MPI_Finalize");
     return failures > 0;

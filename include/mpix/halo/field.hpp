@@ -206,46 +206,46 @@ inline field::field(void *first, std::size_t bytes, const halo::radius &wanted, 
 
 namespace detail {
 
-// Tells this process's exchanges that memory ends, which refuse to use it from now on. Whether messages are under way from
-// or to it, so that it must be kept.
-MPIX_HALO_API bool memory_ends(const void *first, std::size_t bytes) noexcept;
+// Tells this process's exchanges that memory is about to be freed; they refuse to use it from now on. Returns whether
+// an active exchange uses it: then it must be kept.
+MPIX_HALO_API bool before_free(const void *first, std::size_t bytes) noexcept;
 
-// Values that stay in memory as long as messages are under way from or to it.
+// The values of an array. Memory that an active exchange uses is never freed.
 template <class T>
 class array_memory {
 public:
     array_memory() = default;
-    ~array_memory() { end(); }
+    ~array_memory() { release(); }
     array_memory(const array_memory &) = default;
     array_memory(array_memory &&) noexcept = default;
     array_memory &operator=(const array_memory &other) {
-        if (other.values_.size() > values_.capacity()) end();  // otherwise the memory remains
+        if (other.values_.size() > values_.capacity()) release();  // otherwise the memory stays in use
         values_ = other.values_;
         return *this;
     }
     array_memory &operator=(array_memory &&other) noexcept {
         if (this == &other) return *this;
-        end();
+        release();
         values_ = std::move(other.values_);
         return *this;
     }
 
-    void make(std::size_t count) { values_.resize(count); }  // once
+    void allocate(std::size_t count) { values_.resize(count); }  // once
     std::vector<T> &values() { return values_; }
     const std::vector<T> &values() const { return values_; }
 
 private:
-    // Remains reachable, and so is no leak to those who look for leaks.
+    // A list of all memory that was kept, so that leak checkers find it reachable.
     struct kept {
         std::vector<T> values;
-        kept *before = nullptr;
+        kept *previous = nullptr;
     };
 
-    void end() noexcept {
-        if (values_.empty() || !memory_ends(values_.data(), values_.size() * sizeof(T))) return;
+    void release() noexcept {
+        if (values_.empty() || !before_free(values_.data(), values_.size() * sizeof(T))) return;
         static std::atomic<kept *> last{nullptr};
         if (kept *const now = new (std::nothrow) kept{std::move(values_)})
-            now->before = last.exchange(now, std::memory_order_relaxed);  // nobody follows it
+            now->previous = last.exchange(now, std::memory_order_relaxed);  // never read
     }
 
     std::vector<T> values_;
@@ -294,7 +294,7 @@ private:
             lo_[a] = local_.lo[a] - depth[0][a];
             size_[a] = local_.hi[a] + depth[1][a] - lo_[a];
         }
-        memory_.make(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
+        memory_.allocate(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
     }
     std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
         return static_cast<std::size_t>(((z - lo_[2]) * size_[1] + y - lo_[1]) * size_[0] + x - lo_[0]);

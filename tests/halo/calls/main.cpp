@@ -14,7 +14,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &halo_test::rank);
     if (argc > 1 && argv[1] == std::string("unmapped")) {
-        unmapped();
+        unmapped_memory();
     } else if (argc > 1) {
         stalls();
         made_late();
@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
         several_boxes();
         order_of_sums();
         in_stream();
-        ended();
+        destroyed_arrays();
     }
     const int status = halo_test::any_failures();
     MPI_Finalize();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Host memory of all fields plays GPU memory: exchanges move it by MPI_Pack and MPI_Unpack, and have no datatypes. Linked
-// with the library's own parts.
-#include "host/halo_cells/gpu_cells.h"
+// Random programs whose exchanges treat host memory as GPU memory: they move it by MPI_Pack and MPI_Unpack, and use no
+// datatypes. Linked with the library's own objects.
+#include "host/halo_packing/cell_packer.h"
 #include "tests/halo/random/program.hpp"
 
 namespace {
 
-const bool plays = [] {
-    mpix::halo::play_gpu_cells = true;
-    random_halo::has_datatypes = false;
+const bool is_set = [] {
+    mpix::halo::fake_gpu_memory = true;
+    random_halo::uses_datatypes = false;
     return true;
 }();
 

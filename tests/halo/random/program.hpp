@@ -61,8 +61,8 @@ struct test_field {
 
 // Of all programs: how their exchanges go to other nodes. Other than never: ranks are late at times, too.
 inline halo::node_messages to_nodes = halo::node_messages::never;
-// Whether exchanges may be made by derived datatypes.
-inline bool has_datatypes = true;
+// Whether exchanges may use derived datatypes.
+inline bool uses_datatypes = true;
 // Called for each program, if it is there.
 inline void (*before_program)(unsigned seed) = nullptr;
 // On which node a rank is to be; null: on this machine.

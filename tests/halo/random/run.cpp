@@ -79,7 +79,7 @@ int program::run() {
         for (const int f : set)
             if (fields_[static_cast<std::size_t>(f)].two_allocations && transfer == halo::transfer::datatype)
                 transfer = halo::transfer::packed;
-        if (!has_datatypes && transfer == halo::transfer::datatype) transfer = halo::transfer::plain;
+        if (!uses_datatypes && transfer == halo::transfer::datatype) transfer = halo::transfer::plain;
         if (to_nodes == halo::node_messages::always && transfer != halo::transfer::automatic)
             transfer = halo::transfer::packed;
         exchanges.emplace_back(g, described, halo::exchange_options{.transfer = transfer, .node_messages = to_nodes});

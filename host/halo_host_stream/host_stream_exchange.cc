@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_by_host/by_host.h"
+#include "host/halo_host_stream/host_stream_exchange.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,7 +16,7 @@ bool has_two_allocations(const field &f) {
                                              [](const allocation &a) { return a.other != nullptr; });
 }
 
-// Where the first cells are that this rank has; host memory if it has none.
+// Where this rank's first field is; host memory if the rank has no boxes.
 transport::placement find_fields(const grid_state &g, const std::vector<field> &fields) {
     for (const field &f : fields)
         for (std::size_t i = 0; i < g.mine.size(); ++i)
@@ -26,7 +26,7 @@ transport::placement find_fields(const grid_state &g, const std::vector<field> &
 
 }  // namespace
 
-std::optional<transfer> transfer_of_streams() {
+std::optional<transfer> stream_transfer() {
     switch (config().stream_exchanges) {
         case halo_stream::packed:
             return transfer::packed;
@@ -38,23 +38,23 @@ std::optional<transfer> transfer_of_streams() {
     return std::nullopt;
 }
 
-exchange_by_host::exchange_by_host(std::shared_ptr<const grid_state> grid, const std::vector<field> &fields,
-                                   transfer how, const status &given)
-    : made(exchange_internals::exchange_of(
+host_stream_exchange::host_stream_exchange(std::shared_ptr<const grid_state> grid, const std::vector<field> &fields,
+                                           transfer how, const status &given)
+    : on_host(exchange_internals::exchange_of(
           make_exchange_state(grid, fields, {.transfer = how}, given, transfer_choice::as_given))),
       where(find_fields(*grid, fields)) {
     for (std::size_t f = 0; f < fields.size(); ++f)
-        if (has_two_allocations(fields[f])) of_two.push_back(static_cast<int>(f));
+        if (has_two_allocations(fields[f])) double_buffered.push_back(static_cast<int>(f));
 }
 
-gpu::launch_result exchange_by_host::wait_for(CUstream_st *stream) const {
+gpu::launch_result host_stream_exchange::wait_for(CUstream_st *stream) const {
     if (where.owner != nullptr) return gpu::finish_stream(where.device, stream);
     if (stream != nullptr) return {"stream is not null, and the fields are in host memory", true};
     return {};
 }
 
-void exchange_by_host::swap() {
-    for (const int f : of_two) made.swap(f);
+void host_stream_exchange::swap() {
+    for (const int f : double_buffered) on_host.swap(f);
 }
 
 }  // namespace mpix::halo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_report/ended_memory.h"
+#include "host/halo_report/lifetime_error.h"
 
 #include "host/field/neighbours.h"
 #include "host/format.h"
@@ -13,8 +13,8 @@ void ghosts_under_way::add(int peer, const direction_bytes &by_direction) {
                 format("{}{} from rank {}", text_.empty() ? "" : ", ", direction_name(static_cast<int>(number)), peer);
 }
 
-error memory_ended(const std::string &function, int rank, int field, end_of_memory how,
-                   const ghosts_under_way *ghosts) {
+error lifetime_error(const std::string &function, int rank, int field, end_of_memory how,
+                     const ghosts_under_way *ghosts) {
     const std::string what = how == end_of_memory::unmapped ? format("the memory of fields[{}] was unmapped", field)
                                                             : format("the array of fields[{}] was destroyed", field);
     const std::string during = ghosts == nullptr ? "" : " while the exchange was active";

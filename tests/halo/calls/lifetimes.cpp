@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fields whose memory ends before their exchange.
+// Fields whose memory is freed before their exchange.
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -42,13 +42,13 @@ void fill(const halo::grid &g, array &u) {
         for (auto x = g.local().lo[0]; x < g.local().hi[0]; ++x) u(x, y) = static_cast<int>(10 * y + x);
 }
 
-// Memory that is given back is used again soon, by what is as long.
+// The next allocation of the same size gets memory that has just been freed.
 void use_again(std::size_t values) {
     const std::vector<int> again(values, -7);
     expect(again.back() == -7, "other memory");
 }
 
-// Rank 0 ends the second field of an active exchange; rank 1 gets its ghost cells all the same.
+// Rank 0 destroys the second field of an active exchange; rank 1 gets its ghost cells all the same.
 void destroyed_while_active(halo::transfer how, int n) {
     const halo::grid g(MPI_COMM_WORLD, {n, 8}, {.boxes = {{{}, {n, 4, 1}}, {{0, 4, 0}, {n, 8, 1}}}});
     auto u = std::make_unique<array>(g, radius::faces(1)), v = std::make_unique<array>(g, radius::faces(1));
@@ -96,7 +96,7 @@ void destroyed_before(const halo::grid &g) {
     expect(!x.active() && !k.active(), "nothing is active");
 }
 
-// An array that has been moved, or has got values by an assignment, is where it was.
+// A move, and an assignment that fits, leave the values where they are.
 void moved_and_assigned(const halo::grid &g) {
     array u(g, radius::faces(1)), v(g, radius::faces(1));
     halo::exchange x(g, {u});
@@ -109,7 +109,7 @@ void moved_and_assigned(const halo::grid &g) {
     x.finish();
     expect(moved(2, rank == 0 ? 4 : 3) == (rank == 0 ? 42 : 32), "the ghost cells");
     x.start();
-    moved = std::move(v);  // its memory ends
+    moved = std::move(v);  // frees the memory of `moved`
     refused("an assignment", MPI_ERR_BUFFER,
             in("exchange::finish") + "the array of fields[0] was destroyed" + while_active() + outlive,
             [&] { x.finish(); });
@@ -139,7 +139,7 @@ void by_kernels(const halo::grid &g) {
 
 }  // namespace
 
-void ended() {
+void destroyed_arrays() {
     const halo::grid g(MPI_COMM_WORLD, {4, 8});
     destroyed_while_active(halo::transfer::packed, 4);
     destroyed_while_active(halo::transfer::plain, 4);
@@ -150,8 +150,8 @@ void ended() {
     by_kernels(g);
 }
 
-// With MPIX_CHECK=1: memory of the program's own.
-void unmapped() {
+// With MPIX_CHECK=1: memory that the program maps itself.
+void unmapped_memory() {
     const halo::grid g(MPI_COMM_WORLD, {4, 8});
     const radius faces = radius::faces(1);
     const halo::field shape(static_cast<int *>(nullptr), faces);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_cells/gpu_cells.h"
+#include "host/halo_packing/cell_packer.h"
 
 #include <algorithm>
 #include <climits>
@@ -12,7 +12,7 @@
 namespace mpix::halo {
 namespace {
 
-// Replaces `type`, which it frees.
+// Replaces `type` by a vector of it, and frees it.
 void wrap(MPI_Datatype &type, std::int64_t count, std::int64_t stride) {
     if (count == 1) return;
     MPI_Datatype wrapped = MPI_DATATYPE_NULL;
@@ -24,7 +24,7 @@ void wrap(MPI_Datatype &type, std::int64_t count, std::int64_t stride) {
 
 }  // namespace
 
-bool play_gpu_cells = false;
+bool fake_gpu_memory = false;
 
 int as_count(std::int64_t n) {
     if (n > INT_MAX)
@@ -41,18 +41,18 @@ MPI_Datatype type_of(const runs &r) {
     return type;
 }
 
-gpu_cells::~gpu_cells() {
+cell_packer::~cell_packer() {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
-    for (auto &[of, type] : types_)
+    for (auto &[key, type] : types_)
         if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type);
 }
 
-bool gpu_cells::any() const { return std::find(fields_.begin(), fields_.end(), true) != fields_.end(); }
+bool cell_packer::has_gpu_fields() const { return std::find(in_gpu_.begin(), in_gpu_.end(), true) != in_gpu_.end(); }
 
-void gpu_cells::prepare(std::size_t field, const runs &r) {
-    if (!has(field) || r.total() == 0) return;
+void cell_packer::prepare(std::size_t field, const runs &r) {
+    if (!is_in_gpu(field) || r.total() == 0) return;
     if (r.total() > INT_MAX)
         throw error(MPI_ERR_COUNT, format("fields[{}]: more than 2^31 - 1 bytes of GPU memory in one piece; only a "
                                           "stream_exchange and a kernel_exchange take so many",
@@ -63,35 +63,35 @@ void gpu_cells::prepare(std::size_t field, const runs &r) {
     demand(MPI_Type_commit(&type), "MPI_Type_commit");
 }
 
-std::int64_t gpu_cells::pack(std::size_t field, const runs &from, std::byte *to) {
-    if (!has(field)) return halo::pack(from, to);
+std::int64_t cell_packer::pack(std::size_t field, const runs &from, std::byte *to) {
+    if (!is_in_gpu(field)) return halo::pack(from, to);
     int position = 0;
     demand(MPI_Pack(from.first, 1, type_for(from), to, static_cast<int>(from.total()), &position, comm_), "MPI_Pack");
     return from.total();
 }
 
-std::int64_t gpu_cells::unpack(std::size_t field, const std::byte *from, const runs &to) {
-    if (!has(field)) return halo::unpack(from, to);
+std::int64_t cell_packer::unpack(std::size_t field, const std::byte *from, const runs &to) {
+    if (!is_in_gpu(field)) return halo::unpack(from, to);
     int position = 0;
     demand(MPI_Unpack(from, static_cast<int>(to.total()), &position, to.first, 1, type_for(to), comm_), "MPI_Unpack");
     return to.total();
 }
 
-void gpu_cells::copy(std::size_t field, const runs &from, const runs &to, std::byte *room) {
-    if (!has(field)) return halo::copy(from, to, room);
+void cell_packer::copy(std::size_t field, const runs &from, const runs &to, std::byte *room) {
+    if (!is_in_gpu(field)) return halo::copy(from, to, room);
     pack(field, from, room);
     unpack(field, room, to);
 }
 
-void gpu_cells::combine(std::size_t field, const std::byte *from, const runs &to, combine_function how) {
-    if (!has(field)) {
+void cell_packer::combine(std::size_t field, const std::byte *from, const runs &to, combine_function how) {
+    if (!is_in_gpu(field)) {
         halo::combine(from, to, how);
         return;
     }
-    std::vector<std::byte> here(static_cast<std::size_t>(to.total()));
-    pack(field, to, here.data());
-    halo::combine(from, {.first = here.data(), .bytes = to.total()}, how);
-    unpack(field, here.data(), to);
+    std::vector<std::byte> cells(static_cast<std::size_t>(to.total()));
+    pack(field, to, cells.data());
+    halo::combine(from, {.first = cells.data(), .bytes = to.total()}, how);
+    unpack(field, cells.data(), to);
 }
 
 }  // namespace mpix::halo
