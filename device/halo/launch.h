@@ -28,7 +28,7 @@ struct launch_result {
 };
 
 #if MPIX_HAVE_CUDA
-// Waits for all work in a stream of the device. Refuses one that is captured.
+// Waits for all work in a stream of the device. Refuses a stream that is being captured.
 launch_result finish_stream(int device, CUstream_st *stream);
 #else
 inline launch_result finish_stream(int, CUstream_st *) { return {"this libmpix was built without CUDA"}; }

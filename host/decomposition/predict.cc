@@ -19,7 +19,8 @@ plan placed(const decomposition &d, const traffic &t, const machine &m, placemen
     return {d, std::move(gpu_of), seconds};
 }
 
-double packing_seconds(const traffic &t, double of_run) { return 2 * t.runs * of_run; }
+// Once to pack and once to unpack.
+double packing_seconds(const traffic &t, double run_seconds) { return 2 * t.runs * run_seconds; }
 
 // What no placement is faster than: all boxes have the fastest links.
 class fastest_links {

@@ -30,7 +30,7 @@ struct machine {
         bandwidth;  // from one GPU of a node to another, nothing else being under way; on the diagonal, a copy within
     double network = 0;  // out of a node, for all its GPUs together; 0 if there is one node
     std::vector<shared_link> shared = {};
-    double run_seconds = 0;  // to pack a run of cells that lie together, beyond the time of its bytes; or to unpack it
+    double run_seconds = 0;  // to pack or to unpack a run of cells that lie together, beyond the time of its bytes
 
     int gpus() const { return bandwidth.size(); }  // of a node
 };
@@ -46,12 +46,12 @@ struct stencil {
 struct traffic {
     flows within;            // from one of its boxes to another, or to itself
     double out_of_node = 0;  // of all its boxes
-    double runs = 0;         // of cells that lie together, rows of x, which the box with most of them packs
+    double runs = 0;         // rows along x that a box packs; of the box with the most
 };
 // Of a node in the middle of the domain, or the nearest to one that there is.
 traffic traffic_of(const decomposition &d, const stencil &s);
 
-// All boxes are packed at the same time, and unpacked; all transfers begin together and overlap, so the busiest link
+// All boxes are packed at the same time, and so unpacked. All transfers begin together and overlap, so the busiest link
 // decides. In seconds.
 double predicted_seconds(const traffic &t, const machine &m, const placement &gpu_of);
 

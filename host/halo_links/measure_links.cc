@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bandwidths between ranks. Messages go by partitioned requests, as those of exchanges do.
+// Measures bandwidths between ranks, by partitioned requests as in exchanges.
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -22,16 +22,16 @@ namespace {
 constexpr const char *measuring_call = "mpix::halo::measure_links";
 constexpr int data_tag = 0, reply_tag = 1;
 
-// A communicator of our own, whose calls return errors.
-class own_comm {
+// A duplicate of a communicator, whose calls return errors.
+class duplicate_comm {
 public:
-    explicit own_comm(MPI_Comm comm) {
+    explicit duplicate_comm(MPI_Comm comm) {
         demand(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
         demand(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     }
-    ~own_comm() { MPI_Comm_free(&comm_); }
-    own_comm(const own_comm &) = delete;
-    own_comm &operator=(const own_comm &) = delete;
+    ~duplicate_comm() { MPI_Comm_free(&comm_); }
+    duplicate_comm(const duplicate_comm &) = delete;
+    duplicate_comm &operator=(const duplicate_comm &) = delete;
     MPI_Comm get() const { return comm_; }
 
 private:
@@ -52,14 +52,14 @@ private:
     MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-struct memory {
+struct message_buffers {
     std::byte *sent, *received;
     MPI_Count bytes;
 };
 
-// Seconds of the fastest message of so many rounds, from one rank to another or to itself; of the sender, 0 on all other
-// ranks. An empty message answers, whose time, half of an empty round trip, is not counted.
-double message_seconds(MPI_Comm comm, int rank, int from, int to, const memory &m, int rounds) {
+// Seconds of the fastest of `rounds` messages from one rank to another, or to itself; on all ranks but the sender, 0.
+// An empty message answers each of them. Its time, half of an empty round trip, is subtracted.
+double message_seconds(MPI_Comm comm, int rank, int from, int to, const message_buffers &m, int rounds) {
     if (rank != from && rank != to) return 0;
     request send, receive;
     if (rank == to)
@@ -68,7 +68,7 @@ double message_seconds(MPI_Comm comm, int rank, int from, int to, const memory &
     if (rank == from)
         demand(MPI_Psend_init(m.sent, 1, m.bytes, MPI_BYTE, to, data_tag, comm, MPI_INFO_NULL, &send),
                "MPI_Psend_init");
-    const auto reply = [&] {  // ends with both
+    const auto reply = [&] {  // returns on both ranks
         if (from == to) return;
         if (rank == to)
             demand(MPI_Send(nullptr, 0, MPI_BYTE, from, reply_tag, comm), "MPI_Send");
@@ -107,7 +107,7 @@ double message_seconds(MPI_Comm comm, int rank, int from, int to, const memory &
     return rank == from ? fastest : 0;
 }
 
-// Beyond the time of its bytes, which are few: of 8 bytes each, as far apart as rows are.
+// The time of a run of 8 bytes, since copying so few bytes takes next to no time. The runs lie as far apart as rows.
 double run_seconds(int rounds) {
     constexpr std::int64_t rows = 4096, distance = 1032;
     std::vector<std::byte> field(rows * distance), packed(rows * 8);
@@ -131,17 +131,17 @@ status check(const links_measurement &how) {
 
 measured_links measure_links(MPI_Comm comm, const links_measurement &how) {
     check_communicator(comm, measuring_call);
-    const own_comm here(comm);
-    check_collectively(here.get(), measuring_call, check(how),
+    const duplicate_comm own(comm);
+    check_collectively(own.get(), measuring_call, check(how),
                        {{"how.bytes", {how.bytes}}, {"how.rounds", {how.rounds}}});
-    const node_map nodes(here.get());
+    const node_map nodes(own.get());
     const auto bytes = static_cast<std::size_t>(how.bytes);
-    std::unique_ptr<std::byte[]> ours;
-    memory m{static_cast<std::byte *>(how.memory), nullptr, how.bytes};
-    check_collectively(here.get(), measuring_call, outcome_of([&] {
-                           if (m.sent == nullptr) ours = std::make_unique<std::byte[]>(2 * bytes);
+    std::unique_ptr<std::byte[]> allocated;
+    message_buffers m{static_cast<std::byte *>(how.memory), nullptr, how.bytes};
+    check_collectively(own.get(), measuring_call, outcome_of([&] {
+                           if (m.sent == nullptr) allocated = std::make_unique<std::byte[]>(2 * bytes);
                        }));
-    if (m.sent == nullptr) m.sent = ours.get();
+    if (m.sent == nullptr) m.sent = allocated.get();
     m.received = m.sent + bytes;
 
     measured_links links;
@@ -152,22 +152,22 @@ measured_links measure_links(MPI_Comm comm, const links_measurement &how) {
     links.within_node.assign(first.size() * first.size(), 0);
     for (std::size_t i = 0; i < first.size(); ++i)
         for (std::size_t j = 0; j < first.size(); ++j) {
-            demand(MPI_Barrier(here.get()), "MPI_Barrier");
-            const double seconds = message_seconds(here.get(), nodes.rank(), first[i], first[j], m, how.rounds);
+            demand(MPI_Barrier(own.get()), "MPI_Barrier");
+            const double seconds = message_seconds(own.get(), nodes.rank(), first[i], first[j], m, how.rounds);
             if (nodes.rank() == first[i]) links.within_node[i * first.size() + j] = bandwidth(seconds);
         }
-    demand(MPI_Allreduce(MPI_IN_PLACE, &links.run_seconds, 1, MPI_DOUBLE, MPI_MAX, here.get()), "MPI_Allreduce");
+    demand(MPI_Allreduce(MPI_IN_PLACE, &links.run_seconds, 1, MPI_DOUBLE, MPI_MAX, own.get()), "MPI_Allreduce");
     demand(MPI_Allreduce(MPI_IN_PLACE, links.within_node.data(), static_cast<int>(links.within_node.size()), MPI_DOUBLE,
-                         MPI_MAX, here.get()),
+                         MPI_MAX, own.get()),
            "MPI_Allreduce");
     if (nodes.nodes().size() < 2) return links;
-    // From all ranks of the first node at the same time, each to one of the second: they share its network.
+    // All ranks of the first node send at the same time, each to one of the second: they share its network.
     const std::vector<int> &second = nodes.ranks_of(1);
     const std::size_t pairs = std::min(first.size(), second.size());
     double longest = 0;
     for (std::size_t i = 0; i < pairs; ++i)
-        longest = std::max(longest, message_seconds(here.get(), nodes.rank(), first[i], second[i], m, how.rounds));
-    demand(MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, here.get()), "MPI_Allreduce");
+        longest = std::max(longest, message_seconds(own.get(), nodes.rank(), first[i], second[i], m, how.rounds));
+    demand(MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, own.get()), "MPI_Allreduce");
     links.network = static_cast<double>(pairs) * bandwidth(longest);
     return links;
 }

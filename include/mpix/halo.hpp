@@ -24,8 +24,10 @@
  * MPI_THREAD_SERIALIZED, any thread, but one at a time, ready() included. Collective functions as MPI says: in one
  * order on each communicator.
  *
- * An exchange is made by the host, for fields in host memory. stream_exchange, in the order of a CUDA stream, and kernel_exchange, inside kernels,
- * are for GPUs, and for host memory, too.
+ * The host makes an exchange. It is for fields in host memory; fields in GPU memory go through host memory.
+ * stream_exchange (in the order of a CUDA stream) and kernel_exchange (inside kernels) are for fields in GPU memory,
+ * and take fields in host memory, too.
+ *
  * The interface is C++ within libmpix: the program needs the same C++ standard library.
  */
 #ifndef MPIX_HALO_HPP

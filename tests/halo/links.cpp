@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// measure_links(): the same numbers on all ranks, of which a grid is made. With four ranks, these play two nodes. Linked
-// with the library's own parts.
+// measure_links() gives all ranks the same numbers, and a grid takes them. Four ranks also run as two fake nodes.
+// Linked with the library's own objects.
 #include <mpi.h>
 
 #include <cmath>
@@ -24,20 +24,18 @@ void check(const halo::measured_links &links, int ranks, int nodes) {
     for (const double b : links.within_node) expect(std::isfinite(b) && b > 1e3 && b < 1e15, "a bandwidth");
     expect((links.network > 0) == (nodes > 1), "the network");
     expect(links.run_seconds > 0 && links.run_seconds < 1e-3, "the time of a run");
-    // Those of rank 0.
-    std::vector<double> first = links.within_node;
-    first.insert(first.end(), {links.network, links.run_seconds});
-    MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_DOUBLE, 0, MPI_COMM_WORLD);
     std::vector<double> mine = links.within_node;
     mine.insert(mine.end(), {links.network, links.run_seconds});
-    expect(mine == first, "the same on all ranks");
+    std::vector<double> root = mine;
+    MPI_Bcast(root.data(), static_cast<int>(root.size()), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    expect(mine == root, "the same on all ranks");
     const halo::grid g(MPI_COMM_WORLD, {16, 16, 16}, {.links = links});
     halo::array<float> u(g, halo::radius::all(1));
     halo::exchange h(g, {u});
     for (const halo::message_report &m : h.report().sent) expect(m.predicted_seconds > 0, "a prediction");
 }
 
-int played_node(int rank) { return rank / 2; }
+int node_of_two(int rank) { return rank / 2; }
 
 }  // namespace
 
@@ -47,7 +45,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     check(halo::measure_links(MPI_COMM_WORLD, {.bytes = 1 << 16, .rounds = 3}), ranks, 1);
-    // In memory of the program's, whose second half receives.
+    // In the program's memory, whose second half receives.
     std::vector<char> memory(2 * 4096, static_cast<char>(rank + 1));
     check(halo::measure_links(MPI_COMM_WORLD, {.bytes = 4096, .rounds = 2, .memory = memory.data()}), ranks, 1);
     expect(memory[4096] == ranks, "what the last message has left");  // from the last rank
@@ -66,7 +64,7 @@ int main(int argc, char **argv) {
     refused("no communicator", MPI_ERR_COMM, "mpix::halo::measure_links: comm is MPI_COMM_NULL",
             [] { halo::measure_links(MPI_COMM_NULL); });
     if (ranks == 4) {
-        halo::fake_node = played_node;
+        halo::fake_node = node_of_two;
         check(halo::measure_links(MPI_COMM_WORLD, {.bytes = 1 << 16, .rounds = 3}), ranks, 2);
     }
     const int failed = any_failures();

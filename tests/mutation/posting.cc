@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Threads that post prebuilt entries to a queue over a network, its steppers, and hosts that wait for it, for
-// ThreadSanitizer: a host learns from the queue alone that its buffer is free, and then writes to it, byte by byte:
-// GCC makes of a memset of constant size stores that ThreadSanitizer does not see.
+// ThreadSanitizer: a host learns from the queue alone that its buffer is free, and then writes to it. It writes
+// byte by byte: GCC turns a memset of constant size into stores that ThreadSanitizer does not see.
 #include <mpix/impl/work_queue/post.cuh>
 
 #include <array>

@@ -143,7 +143,7 @@ TEST_CASE("boxes are stretched so that slow links carry little") {
     CHECK(by_time->seconds / primes->seconds == Approx(1200.0 / 2000.0));
 }
 
-// Pearson's future work: faces whose rows are short cost more to pack.
+// Faces with short rows cost more to pack, which Pearson names as future work.
 TEST_CASE("boxes are cut less across the axis along which packing costs most") {
     machine two{.bandwidth = matrix(2, 1e9)};
     const stencil s{radius::faces(1), 8, {}};

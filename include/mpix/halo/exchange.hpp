@@ -87,8 +87,9 @@ struct exchange_internals;  // of the library
  * of boxes, and of directions in which the neighbour lies. What a rank has to give to itself it copies. To exchange a
  * subset of the fields at times, make a second exchange of these; they may run at the same time if their fields differ.
  *
- * Fields are in host memory. Those in GPU memory are packed into host memory and unpacked from it: kernels that write
- * them have ended before start(), and transfer::datatype and ghost_storage::in_messages are refused (MPI_ERR_ARG).
+ * Fields are in host memory, or in GPU memory. Those in GPU memory are packed into host memory, and unpacked from it.
+ * Kernels that write them must have ended before start(). transfer::datatype and ghost_storage::in_messages are refused
+ * for them (MPI_ERR_ARG).
  *
  * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish()
  * combines those of all ranks with the cells of this rank's boxes. Each cell's own value comes first, then the ghost
@@ -101,9 +102,9 @@ public:
      * components, interleaving, staggering and radii; addresses, padding and gaps may differ.
      *
      * Errors: MPI_ERR_ARG (a radius, layout or option, or ranks that disagree), MPI_ERR_NO_MEM (node_messages::always,
-     * and no memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or no memory), MPI_ERR_COUNT (too
-     * many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic type); and what the MPI calls
-     * give.
+     * and no memory that a node's ranks share), MPI_ERR_BUFFER (a null address, or one of no memory), MPI_ERR_COUNT
+     * (too many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic type); and what the MPI
+     * calls give.
      */
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
     /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. The last of
@@ -125,8 +126,8 @@ public:
      * The program fills ghost cells outside of the domain before start(), if its stencil reads them: interior() reaches
      * up to the edge of the domain there.
      *
-     * Errors: MPI_ERR_REQUEST (it is active), MPI_ERR_BUFFER (a field was a halo::array, which has been destroyed), and
-     * what MPI_Start and MPI_Pready give.
+     * Errors: MPI_ERR_REQUEST (it is active), MPI_ERR_BUFFER (the halo::array of a field has been destroyed; with
+     * MPIX_CHECK=1 also: the memory of a field has been unmapped), and what MPI_Start and MPI_Pready give.
      */
     void start();
     /**
@@ -143,9 +144,10 @@ public:
      *
      * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
      * what MPI_Wait gives. After MPI_ERR_PENDING the exchange is still active; finish() may be called again.
-     * MPI_ERR_BUFFER: a field was a halo::array, which has been destroyed since start(). Its memory is kept, so that
-     * messages harm nothing; the exchange is finished, and can only be destroyed. With MPIX_CHECK=1, also of other
-     * memory, if it has been unmapped since; then the exchange has failed.
+     *
+     * MPI_ERR_BUFFER: the halo::array of a field has been destroyed since start(). Its memory is never freed, so
+     * messages overwrite nothing else. The exchange is finished, and can only be destroyed. With MPIX_CHECK=1 also: the
+     * memory of a field has been unmapped since start(). Then the exchange has failed.
      *
      * After any other error that MPI gives to start(), begin(), ready() or finish(), the exchange has failed: these and
      * swap() throw MPI_ERR_REQUEST ("an earlier call has failed"), active() is false, and it can only be destroyed.

@@ -83,7 +83,7 @@ struct allocation {
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
     std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
-    box made_for{};             ///< the box, or its points, that the memory was made for; empty: unknown, not checked
+    box made_for{};             ///< the box, or its points, for which the memory was made; empty: unknown, not checked
 };
 
 /** Where ghost cells are after an exchange (exchange_options::ghosts). */
@@ -137,7 +137,7 @@ public:
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
     std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
-    box made_for{};             ///< the box, or its points, that the memory was made for; empty: unknown, not checked
+    box made_for{};             ///< the box, or its points, for which the memory was made; empty: unknown, not checked
     /** On a rank that has several boxes, or none: of each of them. Then `data`, `other`, `allocated` and
         `made_for` are not used. */
     std::vector<allocation> allocations;
@@ -275,8 +275,8 @@ public:
     const T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) const {
         return memory_.values()[place(x, y, z)];
     }
-    /** Stays valid for as long as the array is neither moved nor destroyed. An exchange notices if it is destroyed, or
-        gets other memory by an assignment: see exchange::finish(). */
+    /** Stays valid for as long as the array is neither moved nor destroyed. An exchange notices if the array is
+        destroyed, or gets other memory by an assignment: see exchange::finish(). */
     operator field() {  // NOLINT: implicit
         field f(std::span<T>(memory_.values()), radius_, {.staggered = staggered_});
         f.made_for = local_;

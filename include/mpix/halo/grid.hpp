@@ -20,28 +20,30 @@ struct measured_links {
     std::vector<double> within_node = {};
     /** Out of a node, for all its ranks together. Not used if there is one node. */
     double network = 0;
-    /** What it costs to pack, or to unpack, a run of cells that lie together (a row along x), beyond the time of its
-        bytes. Faces across x have the most and the shortest runs, so with it boxes are cut less across x. In seconds; 0:
-        all faces are alike. */
+    /** Seconds to pack, or to unpack, one run of cells that lie together (a row along x), beyond the time of its bytes.
+        Faces across x have the most runs, and the shortest ones. If this is above 0, boxes are cut less across x. */
     double run_seconds = 0;
 };
 
+/** How measure_links() measures. */
 struct links_measurement {
-    /** Of each message. */
+    /** The size of each message. */
     std::int64_t bytes = 4 << 20;
-    /** Messages over each link, of which the fastest counts. */
+    /** The number of messages over each link; the fastest one counts. One more is sent first, and is not timed. */
     int rounds = 5;
-    /** Memory of 2 * bytes, where the fields will be: of the host, or of this rank's GPU. It is written. Null: memory of
-        the library's, on the host. */
+    /** Memory of 2 * bytes, of the kind in which the fields will be: host memory, or this rank's GPU. It is
+        overwritten. Null: the library allocates host memory. */
     void *memory = nullptr;
 };
 
 /**
- * Measures the bandwidths for grid_options::links, by partitioned messages: from each rank of one node to each, one link
- * at a time, as the boxes of all nodes are placed alike; and if there are several nodes, from all of its ranks at the
- * same time to those of another node. And what the host takes for a run of cells, if `memory` is the host's. Takes (n * n + 1) * rounds messages on a node of n ranks; do it once, while nothing
- * else communicates. Collective over `comm`, an intracommunicator; all ranks give the same bytes and rounds, and get the
- * same answer.
+ * Measures the bandwidths for grid_options::links by partitioned messages. Within one node it measures the link from
+ * each rank to each rank, one at a time. The other nodes are taken to be like it. If there are several nodes, the ranks
+ * of this one then all send at the same time, each to a rank of a second node. If `memory` is host memory, the call
+ * also measures run_seconds.
+ *
+ * A node of n ranks has n * n links, so call this once, while nothing else communicates. Collective over `comm`, an
+ * intracommunicator. All ranks give the same bytes and rounds, and get the same answer.
  *
  *     mpix::halo::grid g(comm, {nx, ny, nz}, {.links = mpix::halo::measure_links(comm)});
  *

@@ -69,8 +69,8 @@ struct exchange_report {
     int rank = 0;
     halo::transfer transfer = halo::transfer::packed;  ///< of exchange
     ghost_storage ghosts = ghost_storage::in_fields;   ///< of exchange; in_messages: messages are not unpacked
-    /** Some field of this rank is in GPU memory, and packed into host memory. Of exchange, and of a stream_exchange that
-        the host makes (MPIX_HALO_STREAM). */
+    /** Some field of this rank is in GPU memory, and is packed into host memory. So in an exchange, and in a
+        stream_exchange that the host makes (MPIX_HALO_STREAM). */
     bool through_host = false;
     std::vector<message_report> sent, received;
     /** Copied in each exchange from boxes of this rank to boxes of this rank; 0 if ghost cells stay in the messages. */

@@ -46,8 +46,8 @@ struct stream_exchange_state;
  * start() and finish() can be captured in a CUDA graph; so can a sequence with swap(), if it holds an even number of
  * these. All ranks run as many exchanges, by the calls or by graphs.
  *
- * With MPIX_HALO_STREAM in the environment the host makes the exchanges, by way of host memory: start() and finish() wait
- * for the stream then, and cannot be captured. It is to compare with.
+ * With MPIX_HALO_STREAM=packed or plain in the environment, the host makes the exchanges, through host memory, for
+ * comparisons. Then start() and finish() wait for the stream, and cannot be captured.
  *
  * Fields are in memory of one GPU, of any kind. Or they are in host memory: then the stream is null, start() sends, and
  * finish() waits, before they return.

@@ -116,8 +116,8 @@ inline int exchange_in_stream(random_case &c) {
             [&](int f, int i) { not_swapped += (h.data(f, i) != before[at++]) != c.in_kernels().two_allocations[f]; });
     };
     for (int steps = c.pick(0, 9); steps > 0; --steps) one_step();
-    // Graphs of an even number of steps, which end with the allocations with which they began. What the host makes cannot
-    // be captured.
+    // Graphs of an even number of steps, which end with the allocations with which they began. Exchanges by the host
+    // cannot be captured.
     if (const int replays = c.pick(0, 3); replays != 0 && std::getenv("MPIX_HALO_STREAM") == nullptr)
         where.repeat(replays, [&] {
             one_step();
