@@ -15,7 +15,7 @@ sys.path.insert(0, os.getcwd())
 
 
 def hide_packages_without_a_gpu():
-    """mpi4py's tests make arrays of CuPy and Numba wherever these can be imported."""
+    """mpi4py's tests use CuPy and Numba wherever they can be imported, also without a GPU."""
     for package in ("cupy", "numba"):
         try:
             available = importlib.import_module(f"{package}.cuda").is_available()
