@@ -16,12 +16,12 @@ bool has_two_allocations(const field &f) {
                                              [](const allocation &a) { return a.other != nullptr; });
 }
 
-// Where this rank's first field is; host memory if the rank has no boxes.
-transport::placement find_fields(const grid_state &g, const std::vector<field> &fields) {
+// Where the first cells are that this rank has. The fields have been checked.
+std::optional<transport::placement> find_fields(const grid_state &g, const std::vector<field> &fields) {
     for (const field &f : fields)
         for (std::size_t i = 0; i < g.mine.size(); ++i)
-            if (const void *const at = allocation_of(f, i).data; at != nullptr) return transport::locate(at);
-    return {};
+            if (!g.local(static_cast<int>(i)).empty()) return transport::locate(allocation_of(f, i).data);
+    return std::nullopt;
 }
 
 }  // namespace
@@ -48,7 +48,8 @@ host_stream_exchange::host_stream_exchange(std::shared_ptr<const grid_state> gri
 }
 
 gpu::launch_result host_stream_exchange::wait_for(CUstream_st *stream) const {
-    if (where.owner != nullptr) return gpu::finish_stream(where.device, stream);
+    if (!where) return {};
+    if (where->owner != nullptr) return gpu::finish_stream(where->device, stream);
     if (stream != nullptr) return {"stream is not null, and the fields are in host memory", true};
     return {};
 }

@@ -30,8 +30,8 @@ struct host_stream_exchange {
     void swap();
 
     exchange on_host;
-    std::vector<int> double_buffered;  // fields of two allocations
-    transport::placement where;
+    std::vector<int> double_buffered;           // fields of two allocations
+    std::optional<transport::placement> where;  // of the fields; none: this rank has no cells
 };
 
 }  // namespace mpix::halo

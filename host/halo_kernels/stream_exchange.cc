@@ -326,7 +326,7 @@ void stream_exchange::finish(CUstream_st *stream) {
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
     if (x.by_host) {
         x.wait_for(stream, "finish");
-        x.by_host->on_host.finish();
+        do_or_fail([&] { x.by_host->on_host.finish(); }, [&](int) { x.started = x.by_host->on_host.active(); });
         x.started = false;
         return;
     }

@@ -15,6 +15,7 @@ void order_of_sums();
 void in_stream();
 void destroyed_arrays();
 void unmapped_memory();
+void by_host();
 void stalls();
 void made_late();
 void never_started();

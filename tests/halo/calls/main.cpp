@@ -2,7 +2,7 @@
 //
 // What the calls answer, and what is wrong gets a sentence that names it, on all ranks. On two ranks.
 //
-//   calls [stall | unmapped]
+//   calls [stall | unmapped | by_host]
 #include <mpi.h>
 
 #include <string>
@@ -15,6 +15,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &halo_test::rank);
     if (argc > 1 && argv[1] == std::string("unmapped")) {
         unmapped_memory();
+    } else if (argc > 1 && argv[1] == std::string("by_host")) {
+        by_host();
     } else if (argc > 1) {
         stalls();
         made_late();
