@@ -242,7 +242,8 @@ private:
     };
 
     void release() noexcept {
-        if (values_.empty() || !before_free(values_.data(), values_.size() * sizeof(T))) return;
+        // All that is allocated: after an assignment from an array without values it has none, but memory.
+        if (values_.capacity() == 0 || !before_free(values_.data(), values_.capacity() * sizeof(T))) return;
         static std::atomic<kept *> last{nullptr};
         if (kept *const now = new (std::nothrow) kept{std::move(values_)})
             now->previous = last.exchange(now, std::memory_order_relaxed);  // never read

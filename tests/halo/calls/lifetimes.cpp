@@ -115,6 +115,19 @@ void moved_and_assigned(const halo::grid &g) {
             [&] { x.finish(); });
 }
 
+// An array that has got the values of one that was moved away has none, but its memory still.
+void emptied(const halo::grid &g) {
+    std::optional<array> u(std::in_place, g, radius::faces(1));
+    halo::exchange x(g, {*u});
+    array without(g, radius::faces(1));
+    const array with = std::move(without);
+    *u = without;  // NOLINT(bugprone-use-after-move)
+    u.reset();
+    use_again(36);
+    refused("an array without values", MPI_ERR_BUFFER,
+            in("exchange::start") + "the array of fields[0] was destroyed" + outlive, [&] { x.start(); });
+}
+
 void by_kernels(const halo::grid &g) {
     auto u = std::make_unique<array>(g, radius::faces(1));
     fill(g, *u);
@@ -147,6 +160,7 @@ void destroyed_arrays() {
     destroyed_while_active(halo::transfer::automatic, 9000);
     destroyed_before(g);
     moved_and_assigned(g);
+    emptied(g);
     by_kernels(g);
 }
 
