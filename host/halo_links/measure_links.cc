@@ -14,6 +14,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/node_map.h"
+#include "host/request/user_memory.h"
 #include "transport/select.h"
 
 namespace mpix::halo {
@@ -138,14 +139,19 @@ measured_links measure_links(MPI_Comm comm, const links_measurement &how) {
     const auto bytes = static_cast<std::size_t>(how.bytes);
     std::unique_ptr<std::byte[]> allocated;
     message_buffers m{static_cast<std::byte *>(how.memory), nullptr, how.bytes};
-    check_collectively(own.get(), measuring_call, outcome_of([&] {
-                           if (m.sent == nullptr) allocated = std::make_unique<std::byte[]>(2 * bytes);
-                       }));
-    if (m.sent == nullptr) m.sent = allocated.get();
-    m.received = m.sent + bytes;
-
     measured_links links;
-    if (transport::locate(m.sent).owner == nullptr) links.run_seconds = run_seconds(how.rounds);
+    check_collectively(own.get(), measuring_call, outcome_of([&] {
+                           if (m.sent == nullptr) {
+                               allocated = std::make_unique<std::byte[]>(2 * bytes);
+                               m.sent = allocated.get();
+                           }
+                           m.received = m.sent + bytes;
+                           if (transport::locate(m.sent).owner != nullptr) return;
+                           if (!can_write(m.sent) || !can_write(m.received + bytes - 1))
+                               throw error(MPI_ERR_BUFFER, "how.memory: the CPU cannot write 2 * how.bytes there");
+                           links.run_seconds = run_seconds(how.rounds);
+                       }));
+
     // Each pair of the first node by itself, since pairs may share a link.
     const std::vector<int> &first = nodes.ranks_of(0);
     const auto bandwidth = [&](double seconds) { return static_cast<double>(how.bytes) / std::max(seconds, 1e-9); };

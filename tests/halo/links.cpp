@@ -5,7 +5,9 @@
 #include <mpi.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -53,10 +55,17 @@ int main(int argc, char **argv) {
                                  const halo::links_measurement &how) {
         refused(what, error_class, sentence, [&] { halo::measure_links(MPI_COMM_WORLD, how); });
     };
+    const std::string no_memory = "mpix::halo::measure_links, rank " + std::to_string(ranks - 1) +
+                                  ": how.memory: the CPU cannot write 2 * how.bytes there";
     refused_with("no bytes", MPI_ERR_ARG, "mpix::halo::measure_links, rank 0: how.bytes is 0; it is at least 1",
                  {.bytes = 0});
     refused_with("no rounds", MPI_ERR_ARG, "mpix::halo::measure_links, rank 0: how.rounds is 0; it is at least 1",
                  {.rounds = 0});
+    if (rank == ranks - 1)
+        refused_with("no memory", MPI_ERR_BUFFER, no_memory.c_str(),
+                     {.memory = reinterpret_cast<void *>(std::uintptr_t{64})});
+    else
+        refused_with("no memory of another rank", MPI_ERR_BUFFER, no_memory.c_str(), {});
     if (ranks > 1)
         refused_with("other bytes", MPI_ERR_ARG,
                      "mpix::halo::measure_links, rank 1: how.bytes is 2 here, and 1 on rank 0; all ranks give the same",

@@ -47,8 +47,8 @@ struct links_measurement {
  *
  *     mpix::halo::grid g(comm, {nx, ny, nz}, {.links = mpix::halo::measure_links(comm)});
  *
- * Errors: MPI_ERR_COMM, MPI_ERR_ARG (bytes or rounds below 1, ranks that disagree), MPI_ERR_NO_MEM, and what the MPI
- * calls give.
+ * Errors: MPI_ERR_COMM, MPI_ERR_ARG (bytes or rounds below 1, ranks that disagree), MPI_ERR_BUFFER (no memory),
+ * MPI_ERR_NO_MEM, and what the MPI calls give.
  */
 MPIX_HALO_API measured_links measure_links(MPI_Comm comm, const links_measurement &how = {});
 
