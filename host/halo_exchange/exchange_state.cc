@@ -17,6 +17,7 @@
 #include "host/halo/regions.h"
 #include "host/halo_report/report_text.h"
 #include "host/report.h"
+#include "host/request/user_memory.h"
 #include "transport/select.h"
 
 namespace mpix::halo {
@@ -104,10 +105,14 @@ status check_node_messages(exchange_state &x) {
 
 bool is_in_gpu(const exchange_state &x, const field &f) {
     if (!f.allocations.empty() && f.allocations.size() != x.grid->mine.size()) return false;  // an error, found later
-    if (fake_gpu_memory) return !x.in_messages();
-    for (std::size_t i = 0; i < x.grid->mine.size(); ++i)
-        if (const void *const at = allocation_of(f, i).data; at != nullptr && transport::locate(at).owner != nullptr)
-            return true;
+    if (fake_gpu_memory == fake_memory::device) return !x.in_messages();
+    // What takes host memory only takes managed memory, too, which the CPU can write.
+    const bool only_host = x.in_messages() || x.how == transfer::datatype;
+    for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
+        void *const at = allocation_of(f, i).data;
+        const bool of_gpu = fake_gpu_memory == fake_memory::managed || transport::locate(at).owner != nullptr;
+        if (at != nullptr && of_gpu && !(only_host && can_write(at))) return true;
+    }
     return false;
 }
 

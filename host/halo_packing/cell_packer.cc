@@ -24,7 +24,7 @@ void wrap(MPI_Datatype &type, std::int64_t count, std::int64_t stride) {
 
 }  // namespace
 
-bool fake_gpu_memory = false;
+fake_memory fake_gpu_memory = fake_memory::none;
 
 int as_count(std::int64_t n) {
     if (n > INT_MAX)

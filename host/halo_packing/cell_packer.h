@@ -54,8 +54,9 @@ private:
     std::map<shape, MPI_Datatype> types_;
 };
 
-// For tests: treats the host memory of all fields as GPU memory.
-extern bool fake_gpu_memory;
+// For tests: treats the host memory of all fields as GPU memory, which the CPU cannot write, or can (managed).
+enum class fake_memory { none, device, managed };
+extern fake_memory fake_gpu_memory;
 
 }  // namespace mpix::halo
 

@@ -228,7 +228,7 @@ struct made_before {
 void gpu_fields_by_datatype() {
     grid g{MPI_COMM_SELF, {4}};
     array<int> u{g, radius::all(1)};
-    fake_gpu_memory = true;
+    fake_gpu_memory = fake_memory::device;
     std::string told;
     try {
         exchange(g, {u}, {.transfer = transfer::datatype});
@@ -240,7 +240,12 @@ void gpu_fields_by_datatype() {
                "fields are packed into host memory",
            "cells in a GPU, by datatype", told);
     expect(exchange(g, {u}, {.transfer = transfer::automatic}).report().transfer == transfer::packed, "automatic");
-    fake_gpu_memory = false;
+    // That the CPU can write is as host memory to a datatype.
+    fake_gpu_memory = fake_memory::managed;
+    const auto of = [&](transfer how) { return exchange(g, {u}, {.transfer = how}).report(); };
+    expect(of(transfer::automatic).through_host && !of(transfer::datatype).through_host, "managed memory");
+    expect(!exchange(g, {u}, {.ghosts = ghost_storage::in_messages}).report().through_host, "managed, in messages");
+    fake_gpu_memory = fake_memory::none;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ struct exchange_internals;  // of the library
  *
  * Fields are in host memory, or in GPU memory. Those in GPU memory are packed into host memory, and unpacked from it.
  * Kernels that write them must have ended before start(). transfer::datatype and ghost_storage::in_messages are refused
- * for them (MPI_ERR_ARG).
+ * for them (MPI_ERR_ARG), unless the CPU can write the memory (managed memory).
  *
  * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish()
  * combines those of all ranks with the cells of this rank's boxes. Each cell's own value comes first, then the ghost

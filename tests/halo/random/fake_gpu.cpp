@@ -8,7 +8,7 @@
 namespace {
 
 const bool is_set = [] {
-    mpix::halo::fake_gpu_memory = true;
+    mpix::halo::fake_gpu_memory = mpix::halo::fake_memory::device;
     random_halo::uses_datatypes = false;
     return true;
 }();
