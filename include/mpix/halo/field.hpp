@@ -219,7 +219,7 @@ public:
     array_memory(const array_memory &) = default;
     array_memory(array_memory &&) noexcept = default;
     array_memory &operator=(const array_memory &other) {
-        if (other.values_.size() > values_.capacity()) release();  // otherwise the memory stays in use
+        if (other.values_.size() != values_.size()) release();  // otherwise memory and layout stay
         values_ = other.values_;
         return *this;
     }
@@ -276,8 +276,9 @@ public:
     const T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) const {
         return memory_.values()[place(x, y, z)];
     }
-    /** Stays valid for as long as the array is neither moved nor destroyed. An exchange notices if the array is
-        destroyed, or gets other memory by an assignment: see exchange::finish(). */
+    /** The memory moves with the array: after std::swap() an exchange goes on with the same memory, which is the other
+        array's then. An exchange notices if the memory ends, with the array or by an assignment that moves, or if an
+        array of another size is assigned: see exchange::finish(). */
     operator field() {  // NOLINT: implicit
         field f(std::span<T>(memory_.values()), radius_, {.staggered = staggered_});
         f.made_for = local_;
@@ -322,7 +323,7 @@ public:
     array<T> &operator[](std::size_t i) { return each_[i]; }
     const array<T> &operator[](std::size_t i) const { return each_[i]; }
     std::size_t size() const { return each_.size(); }
-    /** Stays valid for as long as the arrays are neither moved nor destroyed. */
+    /** As of array. */
     operator field() {  // NOLINT: implicit
         std::vector<std::span<T>> memory;
         for (array<T> &one : each_) memory.emplace_back(one.memory_.values());

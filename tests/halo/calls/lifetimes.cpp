@@ -128,6 +128,19 @@ void emptied(const halo::grid &g) {
             in("exchange::start") + "the array of fields[0] was destroyed" + outlive, [&] { x.start(); });
 }
 
+// Where the memory would do, too: the cells would lie elsewhere in it.
+void assigned_of_another_size(const halo::grid &g) {
+    const std::string ended = "the array of fields[0] was destroyed" + outlive;
+    const array small(g, radius::faces(1));
+    array u(g, radius::faces(2)), v(g, radius::faces(1)), empty(g, radius::faces(1));
+    halo::exchange x(g, {u}), y(g, {v});
+    u = small;
+    refused("of a smaller array", MPI_ERR_BUFFER, in("exchange::start") + ended, [&] { x.start(); });
+    const array moved = std::move(empty);
+    v = empty;  // NOLINT(bugprone-use-after-move): that is the case
+    refused("of an array without memory", MPI_ERR_BUFFER, in("exchange::start") + ended, [&] { y.start(); });
+}
+
 void by_kernels(const halo::grid &g) {
     auto u = std::make_unique<array>(g, radius::faces(1));
     fill(g, *u);
@@ -161,6 +174,7 @@ void destroyed_arrays() {
     destroyed_before(g);
     moved_and_assigned(g);
     emptied(g);
+    assigned_of_another_size(g);
     by_kernels(g);
 }
 
