@@ -24,8 +24,6 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *grid_call = "mpix::halo::grid";
-
 constexpr std::int64_t most_cells = std::int64_t{1} << 60;
 
 status check_extent(const std::vector<std::int64_t> &extent) {

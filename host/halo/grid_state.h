@@ -46,7 +46,8 @@ struct grid_state {
 int demand_box(const grid_state &g, int i, const char *caller, const char *function = nullptr);
 int demand_only_box(const grid_state &g, const char *caller, const char *function = nullptr);
 
-// Throws error, if no grid can be made over it.
+inline constexpr const char *grid_call = "mpix::halo::grid";
+// Throws error in the name of `caller`, if no grid can be made over it.
 void check_communicator(MPI_Comm comm, const char *caller);
 // Collective. `given`: what was wrong on this rank before; then all ranks throw.
 std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,

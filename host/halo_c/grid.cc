@@ -110,7 +110,7 @@ int halo::create_grid(MPI_Comm comm, int dimensions, const int64_t extent[], con
     if (grid != nullptr) *grid = MPIX_HALO_GRID_NULL;
     return answer("MPIX_Halo_grid_create", comm, [&] {
         int ranks = 0;
-        check_communicator(comm, "mpix::halo::grid");
+        check_communicator(comm, grid_call);
         MPI_Comm_size(comm, &ranks);
         std::vector<std::int64_t> cells;
         grid_options converted;

@@ -36,8 +36,7 @@ struct kernel_exchange_state {
     // Of a set; of an activation of so many steps.
     int messages() const { return device.receives_ + device.sends_; }
     int requests_of(std::int64_t steps) const;
-    // Throws if a field's array has been destroyed. `while_active`: since the exchange began;
-    // the error then says so.
+    // Throws if a field's array has been destroyed. `while_active`: since the exchange began; the error then says so.
     void demand_arrays(const char *kind, const char *function, bool while_active) const;
 
     std::shared_ptr<const grid_state> grid;
