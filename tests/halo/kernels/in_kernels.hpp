@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Exchanges by the kernels of a program. In each step the blocks of a persistent kernel wait for the ghost cells of a tile, or of
-// a box, compare every byte around it, write the next step's cells, and send them.
+// a box, compare every byte around it, write the next step's cells, and send them. The calls are made by whole blocks, or by one
+// warp or thread of each.
 #ifndef MPIX_TESTS_HALO_KERNELS_IN_KERNELS_HPP
 #define MPIX_TESTS_HALO_KERNELS_IN_KERNELS_HPP
 
@@ -27,12 +28,25 @@ struct steps_by_tiles {
     mpix::halo::prepared_tile *prepared;  // of the blocks' tiles, most_of_block() for each; null: calls look tiles up
     bool barrier_waits;                   // for prepared tiles
     int next_groups;                      // that only run_next; 0: the blocks call next() in turn
+    device_test::scope caller;            // of each block: all of it, a warp, or a thread
     std::uint64_t first_step;             // in the hash
     std::uint64_t *wrong;                 // bytes, and failed calls
 
     MPIX_FN int most_of_block(int blocks) const { return (x.tiles() + blocks - 1) / blocks; }
     DEVICE_FN void tell(bool good) const {
         if (!good) device_test::add_one(wrong);
+    }
+
+    // Calls calls(group) in the part of the block that makes the exchange's calls. Around that the whole block meets, unless it
+    // makes them all.
+    template <class Block, class Calls>
+    DEVICE_FN void by_caller(const Block &block, const Calls &calls) const {
+        if (caller == device_test::scope::block) return calls(block);
+        block.sync();
+        device_test::as_group(block, caller, [&](const auto &group, int index, int) {
+            if (index == 0) calls(group);
+        });
+        block.sync();
     }
 
     template <class Block>
@@ -84,7 +98,9 @@ struct steps_by_tiles {
     DEVICE_FN void operator()(const Block &block, int index, int all_blocks) const {
         const int blocks = all_blocks - next_groups;
         if (index >= blocks) {
-            tell(mpix::halo::run_next(block, x, blocks, index - blocks, next_groups) == MPI_SUCCESS);
+            by_caller(block, [&](const auto &group) {
+                tell(mpix::halo::run_next(group, x, blocks, index - blocks, next_groups) == MPI_SUCCESS);
+            });
             return;
         }
         // Blocks take tiles in turn, in another order in each step, but prepare each only once.
@@ -94,7 +110,11 @@ struct steps_by_tiles {
         mpix::halo::prepared_tile *const mine = prepared ? prepared + index * most_of_block(blocks) : nullptr;
         const int count = index < x.tiles() ? (x.tiles() - index - 1) / blocks + 1 : 0;
         const auto send = [&](int t, std::int64_t step) {
-            return prepared ? mpix::halo::send(block, x, mine[t / blocks], step) : mpix::halo::send(block, x, t, step);
+            by_caller(block, [&](const auto &group) {
+                const int code =
+                    prepared ? mpix::halo::send(group, x, mine[t / blocks], step) : mpix::halo::send(group, x, t, step);
+                tell(code == MPI_SUCCESS);
+            });
         };
         // Each tile is once in the order that begins with the boundary.
         if (index == 0 && block.thread_rank() == 0) {
@@ -105,36 +125,42 @@ struct steps_by_tiles {
         }
         for (int i = index; i < x.tiles(); i += blocks) {
             const int t = tile_of(i, 0);
-            if (prepared) {
-                mpix::halo::prepare(block, x, t, mine[t / blocks]);
-                tell(mine[t / blocks].number() == t && mine[t / blocks].cells() == x.tile(t));
-            }
+            if (prepared)
+                by_caller(block, [&](const auto &group) {
+                    mpix::halo::prepare(group, x, t, mine[t / blocks]);
+                    tell(mine[t / blocks].number() == t && mine[t / blocks].cells() == x.tile(t));
+                });
             write(block, t, 0);
-            tell(send(t, 0) == MPI_SUCCESS);
+            send(t, 0);
         }
         for (std::int64_t step = 0; step < x.steps(); ++step) {
-            if (barrier_waits)
-                tell(mpix::halo::sync_blocks(block, x, blocks, mine, count, step) == MPI_SUCCESS);
-            else
-                mpix::halo::sync_blocks(block, x, blocks);
-            if (next_groups == 0 && index == static_cast<int>(step) % blocks && step > 0)
-                tell(mpix::halo::next(block, x, step - 1) == MPI_SUCCESS);
+            by_caller(block, [&](const auto &group) {
+                if (barrier_waits)
+                    tell(mpix::halo::sync_blocks(group, x, blocks, mine, count, step) == MPI_SUCCESS);
+                else
+                    mpix::halo::sync_blocks(group, x, blocks);
+                if (next_groups == 0 && index == static_cast<int>(step) % blocks && step > 0)
+                    tell(mpix::halo::next(group, x, step - 1) == MPI_SUCCESS);
+            });
             for (int i = index; i < areas; i += blocks) {
                 const area &one = each_area[(i + step * 7) % areas];
-                tell(mpix::halo::wait(block, x, one.cells, step) == MPI_SUCCESS);
+                by_caller(block,
+                          [&](const auto &group) { tell(mpix::halo::wait(group, x, one.cells, step) == MPI_SUCCESS); });
                 check(block, one.cells, one.in, step);
             }
             for (int i = index; by_tiles && i < x.tiles(); i += blocks) {
                 const int t = tile_of(i, step);
-                if (!barrier_waits) tell(mpix::halo::wait(block, x, t, step) == MPI_SUCCESS);
+                if (!barrier_waits)
+                    by_caller(block,
+                              [&](const auto &group) { tell(mpix::halo::wait(group, x, t, step) == MPI_SUCCESS); });
                 check(block, x.tile(t), x.box_position(t), step);
             }
-            if (in_place()) mpix::halo::sync_blocks(block, x, blocks);
+            if (in_place()) by_caller(block, [&](const auto &group) { mpix::halo::sync_blocks(group, x, blocks); });
             for (int i = index; i < x.tiles(); i += blocks) {
                 const int t = tile_of(i, step + 3);
                 if (step + 1 == x.steps()) continue;
                 write(block, t, step + 1);
-                tell(send(t, step + 1) == MPI_SUCCESS);
+                send(t, step + 1);
             }
         }
     }
@@ -156,6 +182,9 @@ inline std::uint64_t exchange_in_kernels(random_case &c) {
     const int next_groups = c.pick(0, 2);
     kernel.next_groups = kernel.in_place() ? 0 : next_groups;
     kernel.barrier_waits = prepares && c.by_tiles() && !kernel.in_place() && c.pick(0, 2) != 0;
+    constexpr device_test::scope callers[] = {device_test::scope::block, device_test::scope::thread,
+                                              device_test::scope::warp};
+    kernel.caller = callers[c.pick(0, executor::is_gpu ? 2 : 1)];
     for (int i = 0; i < activations; ++i) {
         const int steps = c.pick(0, 12);
         kernel.x = h.start(steps);

@@ -22,7 +22,7 @@ namespace detail {
 
 // A tile with more, or an exchange with more sets, is not kept: calls look it up.
 inline constexpr int most_kept_parcels = 2, most_kept_copies = 2, most_kept_sets = 8;
-// Of words of four bytes a packet has two places.
+// Of words of four bytes a packet has two places. A partition that is one run has none, and may be longer.
 inline constexpr std::uint32_t most_kept_places = 256;
 
 // What is known of a partition in the exchanges of one set, once a group has looked it up there: each begins the next epoch of
@@ -46,7 +46,8 @@ struct kept_parcel {
     std::int32_t message, partition;
     std::int32_t copies_count;
     std::uint32_t packets;
-    std::uint32_t halves;  // 2 if each packet's bytes are four and four, at two places; otherwise 1
+    // Places of each packet: 2 if its bytes are four and four; 0 if the whole partition is one run of cells; otherwise 1.
+    std::uint32_t places_each;
     std::uint32_t begin[most_kept_copies], end[most_kept_copies];  // of the copies, in bytes of the partition
     device_copy copies[most_kept_copies];
     // Where the bytes of a packet are: so many bytes behind a copy's first one, a multiple of 4, and the number of the copy. Or
@@ -96,8 +97,10 @@ MPIX_FN bool keep_copy(kept_parcel<Kept> &kept, const device_exchange &x, const 
     if (kept.copies_count == most_kept_copies || c.word_bytes < 4 || ((begin | bytes) & 7) != 0 || c.claim >= 0 ||
         begin < 0 || begin + bytes > static_cast<std::int64_t>(partition_bytes))
         return false;
-    if (c.word_bytes == 4) kept.halves = 2;
-    if (kept.packets * kept.halves > most_kept_places) return false;
+    if (c.word_bytes == 4) kept.places_each = 2;
+    if (c.word_bytes != 4 && c.count[0] * c.count[1] * c.count[2] == 1 && begin == 0 && bytes >> 3 == kept.packets)
+        kept.places_each = 0;
+    if (kept.packets * kept.places_each > most_kept_places) return false;
     const std::int64_t last = place_of(c, static_cast<std::uint32_t>(bytes / c.word_bytes) - 1);
     if (last < 0 || last >> 30 != 0) return false;
     const int at = kept.copies_count++;
@@ -113,7 +116,7 @@ MPIX_FN void begin_kept(kept_parcel<Kept> &kept, int number, const device_parcel
     kept.partition = p.first;
     kept.copies_count = 0;
     kept.packets = static_cast<std::uint32_t>(mpix::detail::packets_of(partition_bytes));
-    kept.halves = 1;
+    kept.places_each = 1;
     kept.claimed = -1;
     for (Kept &set : kept.sets) set.packets = nullptr;
 }
@@ -189,6 +192,7 @@ MPIX_FN void learn(const device_exchange &x, kept_parcel<kept_receive> &parcel, 
 template <class Group, class Kept>
 MPIX_FN void keep_places(const Group &group, kept_parcel<Kept> &parcel) {
     static_assert(most_kept_copies <= 4);
+    if (parcel.places_each == 0) return;
     const auto threads = static_cast<std::uint32_t>(group.num_threads());
     for (auto i = static_cast<std::uint32_t>(group.thread_rank()); i < parcel.packets; i += threads) {
         std::int32_t first = parcel.nowhere, second = parcel.nowhere;
@@ -200,16 +204,18 @@ MPIX_FN void keep_places(const Group &group, kept_parcel<Kept> &parcel) {
             second = at.second != nullptr ? static_cast<std::int32_t>(at.second - cells) | k : first + 4;
         }
         parcel.places[i] = first;
-        if (parcel.halves == 2) parcel.places[parcel.packets + i] = second;
+        if (parcel.places_each == 2) parcel.places[parcel.packets + i] = second;
     }
 }
 // Where the eight bytes of a packet are in an allocation; nowhere if no copy has them.
 template <class Kept>
 MPIX_FN eight_bytes payload_of(const kept_parcel<Kept> &parcel, std::uint32_t packet, int allocation) {
+    if (parcel.places_each == 0) return {parcel.copies[0].cells[allocation] + std::size_t{packet} * 8, nullptr};
     const std::int32_t first = parcel.places[packet];
     if (first == parcel.nowhere) return {nullptr, nullptr};
     std::byte *const cells = parcel.copies[first & 3].cells[allocation];
-    return {cells + (first & ~3), parcel.halves == 2 ? cells + (parcel.places[parcel.packets + packet] & ~3) : nullptr};
+    return {cells + (first & ~3),
+            parcel.places_each == 2 ? cells + (parcel.places[parcel.packets + packet] & ~3) : nullptr};
 }
 
 // Before exchange `step`, whose cells are not computed yet: claims a partition, if it may be stored as soon as they are. Then
