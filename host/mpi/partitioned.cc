@@ -57,7 +57,7 @@ status check(const arguments &a, const char *peer_name, operation &op) {
         return failure(MPI_ERR_COMM,
                        "comm was made by a call that mpix did not see, or has members of another MPI_COMM_WORLD; use "
                        "MPI_COMM_WORLD, or make a communicator from it (MPI_Comm_dup, MPI_Comm_split, ...)");
-    if (a.partitions < 1) return failure(MPI_ERR_ARG, format("partitions is {}; it must be at least 1", a.partitions));
+    if (a.partitions < 0) return failure(MPI_ERR_ARG, format("partitions is {}; it must be at least 0", a.partitions));
     if (a.count < 0) return failure(MPI_ERR_COUNT, format("count is {}", static_cast<long long>(a.count)));
     if (a.datatype == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL");
     const int ranks = static_cast<int>(op.members->peers.size());
@@ -75,7 +75,8 @@ status check(const arguments &a, const char *peer_name, operation &op) {
     status why;
     op.type = plan_of(a.datatype, why);
     if (op.type == nullptr) return why.in_context("datatype: ").of_class(MPI_ERR_TYPE);
-    if (a.count > 0 && op.type->size > 0) {
+    op.none = a.partitions == 0;
+    if (a.count > 0 && op.type->size > 0 && !op.none) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
         if (static_cast<std::uint64_t>(a.count) >
             limit / static_cast<std::uint64_t>(op.type->size) / static_cast<std::uint64_t>(a.partitions))
@@ -84,8 +85,8 @@ status check(const arguments &a, const char *peer_name, operation &op) {
             return failure(MPI_ERR_BUFFER, "buf is a null pointer");
     }
     op.buffer = static_cast<char *>(a.buffer);
-    op.partitions = a.partitions;
-    op.count = static_cast<std::uint64_t>(a.count);
+    op.partitions = op.none ? 1 : a.partitions;
+    op.count = op.none ? 0 : static_cast<std::uint64_t>(a.count);
     op.peer = a.peer;
     op.tag = a.tag;
     op.comm = a.comm;
@@ -242,6 +243,8 @@ MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Requ
         if (partition_low > partition_high)
             bad = failure(MPI_ERR_ARG,
                           format("partition_low {} is above partition_high {}", partition_low, partition_high));
+        else if (r->op.none)
+            bad = no_such_partition(r->op, partition_low);
         else if (partition_low < 0 || partition_high >= r->op.partitions)
             bad = failure(MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
                                               r->op.partitions - 1));

@@ -187,7 +187,7 @@ void request::add_to(traffic_by_path &sum) {
     const std::uint64_t epochs = (word >> 1) - (word & 1) - failed_.load(std::memory_order_relaxed);
     all.messages += epochs;
     all.bytes += epochs * total_bytes();
-    all.partitions += epochs * static_cast<std::uint64_t>(op.partitions);
+    all.partitions += epochs * static_cast<std::uint64_t>(op.partitions_of_user());
     const std::lock_guard lock(engine);
     all.deferred += deferred();
 }
@@ -223,6 +223,12 @@ void request::start() {
         on_start();
     }
     if (host_started_ == 1 && !null_peer()) first_start(*this);
+    if (op.none) ready_none();
+}
+
+status no_such_partition(const operation &op, int partition) {
+    if (op.none) return failure(MPI_ERR_ARG, format("partition is {}; the request has no partitions", partition));
+    return failure(MPI_ERR_ARG, format("partition {} is not within 0 to {}", partition, op.partitions - 1));
 }
 
 std::uint64_t request::follow_kernels() {

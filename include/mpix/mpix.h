@@ -66,7 +66,8 @@ extern "C" {
  * buf         start of the send buffer, in host memory or, where a GPU transport is built in, in device memory. It may
  *             be null if it holds no bytes. The caller owns it, and must not touch a partition between marking it ready
  *             and completing the request
- * partitions  number of partitions, at least 1
+ * partitions  number of partitions, at least 0. A request of none is never marked ready, carries no bytes, and cannot be
+ *             exported (MPIX_Prequest_create)
  * count       elements of `datatype` in each partition, at least 0; partition i begins i * count extents of `datatype`
  *             behind `buf`
  * datatype    committed; may be freed at once
@@ -79,7 +80,7 @@ extern "C" {
  * two sides may differ in partitions, count and datatype. The total size in bytes must agree; otherwise the receiver's
  * completion call gives MPI_ERR_TRUNCATE, and no byte moves.
  *
- * Errors: MPI_ERR_ARG (partitions < 1), MPI_ERR_COUNT (count < 0, or more than 2^60 bytes in all), MPI_ERR_TYPE,
+ * Errors: MPI_ERR_ARG (partitions < 0), MPI_ERR_COUNT (count < 0, or more than 2^60 bytes in all), MPI_ERR_TYPE,
  * MPI_ERR_RANK, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it, or memory that mpix cannot
  * use), MPI_ERR_REQUEST (null `request`), MPI_ERR_OTHER (mpix did not see MPI_Init).
  * Thread safety: any number of threads; requests of concurrent calls match in any order.

@@ -158,6 +158,42 @@ static void count_zero(void) {
     }
 }
 
+// The other side may have partitions, if they are empty. Nobody marks one of none ready.
+static void no_partitions(void) {
+    static const int counts[][2] = {{0, 0}, {0, 3}, {5, 0}};
+    MPI_Request both[2];
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i) {
+        const int p = counts[i][0], q = counts[i][1];
+        OK(MPI_Psend_init(NULL, p, p == 0 ? 7 : 0, MPI_INT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+        OK(MPI_Precv_init(NULL, q, q == 0 ? 9 : 0, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+        for (int epoch = 0; epoch < 4; ++epoch) {
+            MPI_Status status[2];
+            int bytes = -1, flag = 0;
+            if (epoch % 2 == 0) {
+                OK(MPI_Startall(2, both));
+            } else {
+                OK(MPI_Start(&both[1]));
+                OK(MPI_Start(&both[0]));
+            }
+            ready_all(both[0], p, shuffled);
+            OK(MPI_Pready_list(0, NULL, both[0]));
+            for (int j = 0; j < q; ++j)
+                for (flag = 0; !flag;) OK(MPI_Parrived(both[1], j, &flag));
+            OK(MPI_Waitall(2, both, status));
+            OK(MPI_Get_count(&status[1], MPI_BYTE, &bytes));
+            CHECK(bytes == 0);
+            CHECK(status[1].MPI_SOURCE == left_rank);
+            CHECK(status[1].MPI_TAG == tag);
+        }
+        OK(MPI_Request_free(&both[0]));
+        OK(MPI_Request_free(&both[1]));
+    }
+    OK(MPI_Psend_init(NULL, 0, 1, MPI_INT, MPI_PROC_NULL, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Start(&both[0]));
+    OK(MPI_Wait(&both[0], MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&both[0]));
+}
+
 static void large(void) {
     static const int counts[][2] = {{8, 8}, {1, 16}, {64, 3}};
     const int bytes = 8 * 1024 * 1024 * 3 / 3;
@@ -243,6 +279,7 @@ int main(int argc, char **argv) {
         {"rule 4: the extent may be smaller than the size", 1, overlapping_send},
         {"rule 6: range and list equal single calls in any order", 1, orders},
         {"rule 3: count 0, with a null buffer", 1, count_zero},
+        {"rule 3: no partitions", 1, no_partitions},
         {"large messages", 1, large},
         {"messages around the eager size", 1, around_eager_size},
         {"messages around the sizes of a network's own", 1, around_network_sizes},

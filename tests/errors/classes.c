@@ -74,7 +74,6 @@ static void init_arguments(void) {
     OK(MPI_Comm_get_attr(world, MPI_TAG_UB, &bound, &found));
     CHECK(found);
 
-    EXPECT(MPI_ERR_ARG, "partitions is 0", MPI_Psend_init(data, 0, 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_ARG, "partitions is -3", MPI_Psend_init(data, -3, 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_COUNT, "count is -1", MPI_Psend_init(data, 2, -1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_COUNT, "count",
@@ -91,7 +90,6 @@ static void init_arguments(void) {
     EXPECT(MPI_ERR_BUFFER, "buf is", MPI_Psend_init(NULL, 2, 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_REQUEST, "request is", MPI_Psend_init(data, 2, 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, NULL));
 
-    EXPECT(MPI_ERR_ARG, "partitions is 0", MPI_Precv_init(data, 0, 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_ARG, "partitions is -1", MPI_Precv_init(data, -1, 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_COUNT, "count is -9", MPI_Precv_init(data, 2, -9, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
     EXPECT(MPI_ERR_TYPE, "datatype", MPI_Precv_init(data, 2, 1, MPI_DATATYPE_NULL, 0, tag, world, MPI_INFO_NULL, &r));
@@ -170,6 +168,26 @@ static void parrived(void) {
         check(epoch);
     }
     free_pair();
+}
+
+static void no_partitions(void) {
+    const MPI_Comm world = MPI_COMM_WORLD;
+    MPIX_Prequest preq = MPIX_PREQUEST_NULL;
+    int flag = 0;
+    OK(MPI_Psend_init(NULL, 0, 1, MPI_INT, right_rank, tag, world, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(NULL, 0, 1, MPI_INT, left_rank, tag, world, MPI_INFO_NULL, &both[1]));
+    for (int i = 0; i < 2; ++i)
+        EXPECT(MPI_ERR_REQUEST, "has no partitions", MPIX_Prequest_create(both[i], MPI_INFO_NULL, &preq));
+    CHECK(preq == MPIX_PREQUEST_NULL);
+    for (int epoch = 1; epoch <= 2; ++epoch) {
+        OK(MPI_Startall(2, both));
+        EXPECT(MPI_ERR_ARG, "has no partitions", MPI_Pready(0, both[0]));
+        EXPECT(MPI_ERR_ARG, "has no partitions", MPI_Pready_range(0, 0, both[0]));
+        EXPECT(MPI_ERR_ARG, "has no partitions", MPI_Parrived(both[1], 0, &flag));
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+    }
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
 }
 
 // A pointer that no compiler knows to be null.
@@ -408,6 +426,7 @@ int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
         {"rule 3: a negative number of partitions", 1, negative_partitions},
+        {"rule 3: a request of no partitions", 1, no_partitions},
         {"rule 12: arguments of the init calls", 1, init_arguments},
         {"rule 6: Pready", 1, pready},
         {"rule 7: Parrived", 1, parrived},
