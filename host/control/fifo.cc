@@ -22,16 +22,6 @@ control_fifo &fifo_at(char *fifos, std::size_t i, std::uint64_t slots) {
     return *reinterpret_cast<control_fifo *>(fifos + i * fifo_bytes(slots));
 }
 
-// The packet's length without the zeros at its end, a multiple of 8.
-std::uint64_t used_bytes(const control_packet &packet) {
-    std::size_t used = sizeof packet;
-    for (std::uint64_t word = 0; used != 0; used -= sizeof word) {
-        std::memcpy(&word, packet.bytes + used - sizeof word, sizeof word);
-        if (word != 0) break;
-    }
-    return used;
-}
-
 }  // namespace
 
 std::uint64_t fifo_slots(std::size_t senders) {
@@ -87,7 +77,7 @@ bool control_outbox::put(const control_packet &packet) {
     // acquire: pairs with the release in receive(); the slot has been read.
     if (put_ - fifo_->taken.load(std::memory_order_acquire) >= slots_) return false;  // pairs: W2
     fifo_slot &slot = fifo_->slots()[put_ % slots_];
-    const std::uint64_t bytes = used_bytes(packet);
+    const std::uint64_t bytes = filled_bytes(packet);
     slot.bytes = bytes;
     std::memcpy(slot.packet.bytes, packet.bytes, bytes);
     // release: both pair with the acquires in receive(); whoever sees the bit sees the count, and with it the message.

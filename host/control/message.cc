@@ -144,6 +144,19 @@ control_packet encode_control(const control_message &message) {
     return packet;
 }
 
+std::size_t filled_bytes(const control_packet &packet) {
+    control_header header;
+    std::memcpy(&header, packet.bytes, sizeof header);
+    const bool short_body = header.kind == control::started || header.kind == control::detach ||
+                            header.kind == control::withdraw || header.kind == control::inquire;
+    std::size_t filled = short_body ? sizeof header + sizeof(inquire_body) : sizeof packet;
+    for (std::uint64_t word = 0; filled != 0; filled -= sizeof word) {
+        std::memcpy(&word, packet.bytes + filled - sizeof word, sizeof word);
+        if (word != 0) break;
+    }
+    return filled;
+}
+
 status check_control(const void *packet, std::size_t bytes, control_message &out) {
     if (bytes != sizeof(control_packet)) return failure("a control message of the wrong size");
     control_header header;

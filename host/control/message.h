@@ -213,6 +213,9 @@ static_assert(sizeof(control_packet) == 960);
 
 control_packet encode_control(const control_message &message);
 
+// Behind so many bytes, a multiple of 8, the packet has zeros.
+std::size_t filled_bytes(const control_packet &packet);
+
 // Decodes a packet, of which nothing is trusted, and checks all that can be checked without knowing the requests.
 // `out` is set only with success.
 status check_control(const void *packet, std::size_t bytes, control_message &out);

@@ -139,9 +139,13 @@ status request::check_buffer() const {
         gapless ? first + static_cast<std::int64_t>(total_bytes()) - 1
                 : first + static_cast<std::int64_t>(total_bytes() / static_cast<std::uint64_t>(op.type->size) - 1) *
                               op.type->extent;
+    constexpr std::uintptr_t page = 4096;  // or larger
+    const auto address = [this](std::int64_t at) {
+        return reinterpret_cast<std::uintptr_t>(op.buffer) + static_cast<std::uintptr_t>(at);
+    };
     for (const std::int64_t at : {first, last}) {
-        void *const byte =
-            reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(op.buffer) + static_cast<std::uintptr_t>(at));
+        if (at != first && address(at) / page == address(first) / page) break;  // each look is a system call
+        void *const byte = reinterpret_cast<void *>(address(at));
         if (kind == MPIX_KIND_SEND ? can_read(byte) : can_write(byte)) continue;
         return failure(MPI_ERR_BUFFER, format("buf: the CPU cannot {} the memory at {}, byte {} of the buffer{}",
                                               can_read(byte) ? "write" : "read", byte, at,
