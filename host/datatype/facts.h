@@ -18,7 +18,8 @@ struct type_facts {
     double parts = 1;                              // of its type map: what making the plan costs
     // Whether the library's MPI_Pack of one element is known to be correct: true if the blocks are in the order of
     // memory and the type has none of what the libraries get wrong, which is empty parts, overlaps, blocks in reverse
-    // order (Open MPI 4.1 takes dense ones for contiguous), and long double (MPICH does not copy its padding).
+    // order (Open MPI 4.1 takes dense ones for contiguous), long double (MPICH does not copy its padding), and complex
+    // numbers (Open MPI 5.0.7 packs them wrongly where the distance between blocks is no multiple of their size).
     bool library_is_right = true;
     status error;  // why there can be no plan
 };

@@ -80,7 +80,7 @@ private:
         for (std::size_t a = 0; a < 3; ++a) {
             if (a > 0) to_ += ", ";
             to_ += std::to_string(lo[a] + 1);
-            if (section) to_ += ":" + std::to_string(hi[a]);
+            if (section) to_.append(1, ':').append(std::to_string(hi[a]));
         }
         to_ += ')';
         return true;

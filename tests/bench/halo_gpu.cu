@@ -9,7 +9,7 @@
 // --cells     only boxes of so many cells along each axis
 // --shape     only this one of the shapes below, from 0
 // --edge      of the tiles, along each axis; by default what a stream's exchange chooses, and of several the one that is
-//             best for the kernel
+//             best for the kernel, whose blocks have the best of several sizes, too
 // --periodic  along these axes (default: xyz). Two ranks with z alone: cells go to the other rank only
 #include <cooperative_groups.h>
 #include <mpi.h>
@@ -35,12 +35,13 @@ using bench::check;
 
 namespace {
 
-constexpr int threads = 256, blocks = 132, exchanges = 400, warm_up = 40;
+constexpr int exchanges = 400, warm_up = 40;
 
 __global__ void nothing() {}
 
 // All tiles of each exchange, by blocks that are resident together. The last block begins exchanges meanwhile.
-__global__ void __launch_bounds__(threads) exchange_all(const __grid_constant__ halo::device_exchange x) {
+template <int Threads, int OnEach>
+__global__ void __launch_bounds__(Threads, OnEach) exchange_all(const __grid_constant__ halo::device_exchange x) {
     const auto block = cooperative_groups::this_thread_block();
     const int index = static_cast<int>(blockIdx.x), movers = static_cast<int>(gridDim.x) - 1;
     const int tiles = index < movers ? x.boundary_tiles() : 0;
@@ -51,6 +52,16 @@ __global__ void __launch_bounds__(threads) exchange_all(const __grid_constant__ 
         for (int i = index; i < tiles; i += movers) halo::wait(block, x, x.tile_boundary_first(i), step);
     }
 }
+
+// So many threads of a block, and blocks on each multiprocessor.
+struct layout {
+    void (*kernel)(halo::device_exchange);
+    int threads, on_each;
+};
+template <int Threads, int OnEach>
+constexpr layout layout_of = {exchange_all<Threads, OnEach>, Threads, OnEach};
+constexpr layout layouts[] = {layout_of<256, 1>, layout_of<256, 2>, layout_of<512, 1>, layout_of<512, 2>,
+                              layout_of<1024, 1>};
 
 cudaGraphExec_t graph_of(cudaStream_t stream, const std::function<void()> &enqueue) {
     cudaGraph_t captured;
@@ -100,6 +111,7 @@ struct way {
     std::function<void(int count)> enqueue;
     std::vector<double> us = {};
     int edge = 0;  // of its tiles; 0: chosen by the library, or none
+    int threads = 0, blocks = 0;
 };
 
 // Of the tiles of a box of n cells along each axis, the longest first.
@@ -110,21 +122,34 @@ std::vector<int> edges_to_try(int n) {
     return edges;
 }
 
+void keep_faster(way &best, way other) {
+    if (best.us.empty() || bench::median(other.us) < bench::median(best.us)) best = std::move(other);
+}
+
+// By the fastest layout.
 way in_kernel(cudaStream_t stream, const halo::grid &g, const std::vector<halo::field> &fields, int edge, int rounds) {
     halo::kernel_exchange exchange(g, fields, {.tile = {edge, edge, edge}});
-    way result{"kernel", {}, {}, edge};
-    for (int round = -1; round < rounds; ++round) {
-        const int count = round < 0 ? warm_up : exchanges;
-        const halo::device_exchange x = exchange.start(count);
-        const double us = time_of(stream, count, [&] {
-            const mpix::launch_status launched =
-                mpix::launch_cooperative(exchange_all, dim3(blocks), dim3(threads), 0, stream, x);
-            check(launched.error, launched.message.c_str());
-        });
-        exchange.finish();
-        if (round >= 0) result.us.push_back(us);
+    int device = 0, multiprocessors = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+    way fastest{"kernel", {}};
+    for (const layout &l : layouts) {
+        way result{"kernel", {}, {}, edge, l.threads, l.on_each * multiprocessors};
+        for (int round = -1; round < rounds; ++round) {
+            const int count = round < 0 ? warm_up : exchanges;
+            const halo::device_exchange x = exchange.start(count);
+            const double us = time_of(stream, count, [&] {
+                const mpix::launch_status launched =
+                    mpix::launch_cooperative(l.kernel, dim3(static_cast<unsigned>(result.blocks)),
+                                             dim3(static_cast<unsigned>(l.threads)), 0, stream, x);
+                check(launched.error, launched.message.c_str());
+            });
+            exchange.finish();
+            if (round >= 0) result.us.push_back(us);
+        }
+        keep_faster(fastest, std::move(result));
     }
-    return result;
+    return fastest;
 }
 
 // One row for each way.
@@ -185,18 +210,15 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
         in_stream.check();
         direct.check();
         way persistent{"kernel", {}};
-        for (const int side : edge != 0 ? std::vector<int>{edge} : edges_to_try(n)) {
-            way one = in_kernel(stream, g, fields, side, rounds);
-            if (persistent.us.empty() || bench::median(one.us) < bench::median(persistent.us))
-                persistent = std::move(one);
-        }
+        for (const int side : edge != 0 ? std::vector<int>{edge} : edges_to_try(n))
+            keep_faster(persistent, in_kernel(stream, g, fields, side, rounds));
         ways.push_back(std::move(persistent));
         for (cudaGraphExec_t graph : graphs) check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
         for (way &w : ways) {
             if (csv != nullptr)
-                std::fprintf(csv, "%d,%d,%s,%d,%d,%d,%s,%d,%.2f,%.2f,%lld,%d,%s\n", g.ranks(), n, periodic.c_str(),
-                             what.neighbours, what.radius, what.fields, w.name, w.edge, bench::median(w.us),
-                             *std::min_element(w.us.begin(), w.us.end()),
+                std::fprintf(csv, "%d,%d,%s,%d,%d,%d,%s,%d,%d,%d,%.2f,%.2f,%lld,%d,%s\n", g.ranks(), n,
+                             periodic.c_str(), what.neighbours, what.radius, what.fields, w.name, w.edge, w.threads,
+                             w.blocks, bench::median(w.us), *std::min_element(w.us.begin(), w.us.end()),
                              static_cast<long long>(in_stream.bytes_sent()), in_stream.messages_sent(),
                              columns.c_str());
         }
@@ -237,7 +259,8 @@ int main(int argc, char **argv) {
     std::FILE *const csv = file.get();
     if (csv != nullptr)
         std::fprintf(csv,
-                     "ranks,cells,periodic,neighbours,radius,fields,way,tile,median_us,least_us,bytes,messages,%s\n",
+                     "ranks,cells,periodic,neighbours,radius,fields,way,tile,threads,blocks,median_us,least_us,bytes,"
+                     "messages,%s\n",
                      bench::machine_names);
     cudaStream_t stream;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

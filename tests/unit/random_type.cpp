@@ -10,7 +10,7 @@ namespace {
 void inherit(sample &out, const sample &child) {
     out.empty_part = out.empty_part || child.empty_part || child.map.empty();
     out.backwards = out.backwards || child.backwards;
-    out.long_double = out.long_double || child.long_double;
+    out.misread = out.misread || child.misread;
 }
 
 // `count` elements of `child`, the first at byte `at`.
@@ -65,6 +65,12 @@ struct named_type {
     std::int64_t first, second_at, second;  // bytes of the value; where the index is, and its bytes
 };
 
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+constexpr bool library_misreads_complex = true;
+#else
+constexpr bool library_misreads_complex = false;
+#endif
+
 const std::vector<named_type> &named_types() {
     constexpr std::int64_t i = sizeof(int);
     static const std::vector<named_type> all = {
@@ -95,7 +101,7 @@ sample &sample::operator=(sample &&other) noexcept {
     std::swap(text, other.text);
     std::swap(empty_part, other.empty_part);
     std::swap(backwards, other.backwards);
-    std::swap(long_double, other.long_double);
+    std::swap(misread, other.misread);
     return *this;
 }
 
@@ -126,7 +132,8 @@ sample type_maker::named() {
     sample out;
     out.type = chosen.type;
     out.text = chosen.text;
-    out.long_double = chosen.type == MPI_LONG_DOUBLE || chosen.type == MPI_LONG_DOUBLE_INT;
+    out.misread = chosen.type == MPI_LONG_DOUBLE || chosen.type == MPI_LONG_DOUBLE_INT ||
+                  (library_misreads_complex && chosen.type == MPI_C_DOUBLE_COMPLEX);
     for (std::int64_t at = 0; at < chosen.first; ++at) out.map.push_back(at);
     for (std::int64_t at = 0; at < chosen.second; ++at) out.map.push_back(chosen.second_at + at);
     return out;
