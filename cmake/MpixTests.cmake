@@ -134,17 +134,12 @@ function(mpix_mpirun_command np out)
     set(${out} "${MPIEXEC_EXECUTABLE}" ${MPIEXEC_NUMPROC_FLAG} ${np} ${flags} PARENT_SCOPE)
 endfunction()
 
-# Arguments of mpirun: the other ranks go on when one of them dies.
+# Options of mpirun that let the other ranks run on when one dies.
 if(MPIX_MPI_VENDOR STREQUAL "openmpi")
-    include(CheckCSourceCompiles)
-    set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
-    check_c_source_compiles("#include <mpi.h>\n#if OMPI_MAJOR_VERSION < 5\n#error\n#endif\nint main(void){return 0;}"
-        MPIX_OPENMPI_HAS_PRRTE)
-    unset(CMAKE_REQUIRED_LIBRARIES)
-    if(MPIX_OPENMPI_HAS_PRRTE)
-        set(mpix_after_deaths --runtime-options continuous)
+    if(MPIX_MPI_IS_OPENMPI_5)
+        set(mpix_mpirun_survives_deaths --runtime-options continuous)
     else()
-        set(mpix_after_deaths --mca orte_enable_recovery 1)
+        set(mpix_mpirun_survives_deaths --mca orte_enable_recovery 1)
     endif()
 endif()
 

@@ -147,6 +147,8 @@ control_packet encode_control(const control_message &message) {
 std::size_t filled_bytes(const control_packet &packet) {
     control_header header;
     std::memcpy(&header, packet.bytes, sizeof header);
+    static_assert(std::max({encoded_bytes<started_body>, encoded_bytes<detach_body>, encoded_bytes<withdraw_body>}) <=
+                  sizeof(inquire_body));
     const bool short_body = header.kind == control::started || header.kind == control::detach ||
                             header.kind == control::withdraw || header.kind == control::inquire;
     std::size_t filled = short_body ? sizeof header + sizeof(inquire_body) : sizeof packet;

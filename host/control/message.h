@@ -213,7 +213,7 @@ static_assert(sizeof(control_packet) == 960);
 
 control_packet encode_control(const control_message &message);
 
-// Behind so many bytes, a multiple of 8, the packet has zeros.
+// The packet's length without the zeros at its end, a multiple of 8.
 std::size_t filled_bytes(const control_packet &packet);
 
 // Decodes a packet, of which nothing is trusted, and checks all that can be checked without knowing the requests.

@@ -384,7 +384,8 @@ bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t 
     if (with.facts.size == 0) return false;
     if (with.state == kept::unread) {
         const bool used = with.left_to_library > 0, dense = with.facts.size == with.facts.true_extent;
-        if (!dense && with.facts.size >= large && names_blocks(combiner) && with.left_to_library < uses_of_large * size)
+        if (!library_mispacks_complex && !dense && with.facts.size >= large && names_blocks(combiner) &&
+            with.left_to_library < uses_of_large * size)
             return true;
         const bool is_read = facts_of(datatype, size + (dense ? of_dense : few_numbers), with.facts);
         with.state = is_read && !(used && !with.facts.library_is_right) ? kept::read : kept::unreadable;

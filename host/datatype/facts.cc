@@ -10,12 +10,15 @@
 namespace mpix {
 namespace {
 
-// Those that a library may pack wrongly.
-bool is_misread(MPI_Datatype basic) {
+// Basic types that some MPI library packs wrongly (facts.h).
+bool is_packed_wrongly(MPI_Datatype basic, [[maybe_unused]] int combiner) {
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+    static_assert(library_mispacks_complex);
+    if (combiner == MPI_COMBINER_F90_COMPLEX) return true;
     for (const MPI_Datatype complex :
          {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX,
-          MPI_CXX_LONG_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32, MPI_DOUBLE_COMPLEX})
+          MPI_CXX_LONG_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32, MPI_DOUBLE_COMPLEX,
+          MPI_2COMPLEX, MPI_2DOUBLE_COMPLEX})
         if (basic == complex) return true;
 #endif
     return basic == MPI_LONG_DOUBLE || basic == MPI_LONG_DOUBLE_INT || basic == MPI_C_LONG_DOUBLE_COMPLEX;
@@ -160,7 +163,7 @@ type_facts surveyor::facts(MPI_Datatype type) {
     const type_envelope envelope = envelope_of(type);
     if (envelope.is_basic()) {
         type_facts out = quick_facts_of(type);
-        out.library_is_right = !is_misread(type);
+        out.library_is_right = !is_packed_wrongly(type, envelope.combiner);
         return out;
     }
     if (const auto known = known_.find(type); known != known_.end()) return known->second;

@@ -80,6 +80,7 @@ int pready(const char *call, int low, int high, bool is_range, MPI_Request handl
     exported send;
     status bad = find_partitioned(handle, r);
     if (bad.ok() && r->kind != MPIX_KIND_SEND) bad = failure(MPI_ERR_REQUEST, "request is a receive");
+    if (bad.ok() && r->op.no_partitions) bad = no_such_partition(r->op, low);
     if (bad.ok() && is_range && (low < 0 || high < low || high >= r->op.partitions))
         bad = failure(MPI_ERR_ARG, format("partition_low {} to partition_high {} is not a range within 0 to {}", low,
                                           high, r->op.partitions - 1));

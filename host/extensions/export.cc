@@ -134,7 +134,7 @@ MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Pr
     if (bad.ok() && preq == nullptr) bad = failure(MPI_ERR_ARG, "preq is a null pointer");
     if (bad.ok() && r->active())
         bad = failure(MPI_ERR_REQUEST, "the request is active; export it before it is started");
-    if (bad.ok() && r->op.none)
+    if (bad.ok() && r->op.no_partitions)
         bad = failure(MPI_ERR_REQUEST, "the request has no partitions, so there is nothing for kernels to do");
     if (bad.ok()) warn_of_unknown_keys("MPIX_Prequest_create", info, info_keys());
     if (bad.ok()) bad = read_options(*r, info, options);

@@ -75,8 +75,8 @@ status check(const arguments &a, const char *peer_name, operation &op) {
     status why;
     op.type = plan_of(a.datatype, why);
     if (op.type == nullptr) return why.in_context("datatype: ").of_class(MPI_ERR_TYPE);
-    op.none = a.partitions == 0;
-    if (a.count > 0 && op.type->size > 0 && !op.none) {
+    op.no_partitions = a.partitions == 0;
+    if (a.count > 0 && op.type->size > 0 && !op.no_partitions) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
         if (static_cast<std::uint64_t>(a.count) >
             limit / static_cast<std::uint64_t>(op.type->size) / static_cast<std::uint64_t>(a.partitions))
@@ -85,8 +85,8 @@ status check(const arguments &a, const char *peer_name, operation &op) {
             return failure(MPI_ERR_BUFFER, "buf is a null pointer");
     }
     op.buffer = static_cast<char *>(a.buffer);
-    op.partitions = op.none ? 1 : a.partitions;
-    op.count = op.none ? 0 : static_cast<std::uint64_t>(a.count);
+    op.partitions = op.no_partitions ? 1 : a.partitions;
+    op.count = op.no_partitions ? 0 : static_cast<std::uint64_t>(a.count);
     op.peer = a.peer;
     op.tag = a.tag;
     op.comm = a.comm;
@@ -243,7 +243,7 @@ MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Requ
         if (partition_low > partition_high)
             bad = failure(MPI_ERR_ARG,
                           format("partition_low {} is above partition_high {}", partition_low, partition_high));
-        else if (r->op.none)
+        else if (r->op.no_partitions)
             bad = no_such_partition(r->op, partition_low);
         else if (partition_low < 0 || partition_high >= r->op.partitions)
             bad = failure(MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,

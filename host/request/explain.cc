@@ -35,10 +35,13 @@ public:
                                   : (format("{}", r.op.peer) +
                                      (r.op.peer == r.peer_world() ? "" : format(" (world rank {})", r.peer_world()))),
                     r.op.tag, r.op.names->communicator));
-        line(format("  {} partition{} of {} {}: {} bytes, {}, {} memory", r.op.partitions_of_user(),
-                    r.op.partitions_of_user() == 1 ? "" : "s", r.op.count, r.op.names->datatype, r.total_bytes(),
-                    r.gapless ? "in one piece" : "with gaps",
-                    r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
+        if (r.op.no_partitions)
+            line("  no partitions");
+        else
+            line(format("  {} partition{} of {} {}: {} bytes, {}, {} memory", r.op.partitions,
+                        r.op.partitions == 1 ? "" : "s", r.op.count, r.op.names->datatype, r.total_bytes(),
+                        r.gapless ? "in one piece" : "with gaps",
+                        r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
         if (r.place.owner == nullptr) return;
         line(format("  kernels are loaded {}: {}",
                     gpu::loads_lazily() ? "at their first launch, which may wait for kernels that run"

@@ -139,12 +139,13 @@ status request::check_buffer() const {
         gapless ? first + static_cast<std::int64_t>(total_bytes()) - 1
                 : first + static_cast<std::int64_t>(total_bytes() / static_cast<std::uint64_t>(op.type->size) - 1) *
                               op.type->extent;
-    constexpr std::uintptr_t page = 4096;  // or larger
+    constexpr std::uintptr_t page = 4096;  // no page is smaller
     const auto address = [this](std::int64_t at) {
         return reinterpret_cast<std::uintptr_t>(op.buffer) + static_cast<std::uintptr_t>(at);
     };
-    for (const std::int64_t at : {first, last}) {
-        if (at != first && address(at) / page == address(first) / page) break;  // each look is a system call
+    const bool on_one_page = address(first) / page == address(last) / page;  // each check is a system call
+    for (int look = 0; look < (on_one_page ? 1 : 2); ++look) {
+        const std::int64_t at = look == 0 ? first : last;
         void *const byte = reinterpret_cast<void *>(address(at));
         if (kind == MPIX_KIND_SEND ? can_read(byte) : can_write(byte)) continue;
         return failure(MPI_ERR_BUFFER, format("buf: the CPU cannot {} the memory at {}, byte {} of the buffer{}",
@@ -191,9 +192,9 @@ void request::add_to(traffic_by_path &sum) {
     const std::uint64_t epochs = (word >> 1) - (word & 1) - failed_.load(std::memory_order_relaxed);
     all.messages += epochs;
     all.bytes += epochs * total_bytes();
-    all.partitions += epochs * static_cast<std::uint64_t>(op.partitions_of_user());
+    all.partitions += epochs * static_cast<std::uint64_t>(op.user_partitions());
     const std::lock_guard lock(engine);
-    all.deferred += deferred();
+    if (!op.no_partitions) all.deferred += deferred();
 }
 
 match_key request::key() const {
@@ -227,11 +228,12 @@ void request::start() {
         on_start();
     }
     if (host_started_ == 1 && !null_peer()) first_start(*this);
-    if (op.none) ready_none();
+    if (op.no_partitions) ready_placeholder();
 }
 
 status no_such_partition(const operation &op, int partition) {
-    if (op.none) return failure(MPI_ERR_ARG, format("partition is {}; the request has no partitions", partition));
+    if (op.no_partitions)
+        return failure(MPI_ERR_ARG, format("partition is {}; the request has no partitions", partition));
     return failure(MPI_ERR_ARG, format("partition {} is not within 0 to {}", partition, op.partitions - 1));
 }
 
@@ -286,7 +288,7 @@ stall request::stall_so_far(const char *kind_name, const char *missing_what) con
             .peer_rank = op.peer,
             .peer_world_rank = null_peer() ? -1 : peer_world(),
             .tag = op.tag,
-            .partitions = op.partitions,
+            .partitions = op.user_partitions(),
             .epoch = epoch_,
             .path = path_now(),
             .missing_what = missing_what};

@@ -51,9 +51,9 @@ struct place_in_progress {
 // The arguments of MPI_Psend_init and MPI_Precv_init, checked.
 struct operation {
     char *buffer = nullptr;
-    int partitions = 0;  // at least 1: of none, one that is empty, which Start marks ready
-    bool none = false;
-    std::uint64_t count = 0;  // elements per partition
+    int partitions = 0;          // with no_partitions 1: an empty one, which Start marks ready
+    bool no_partitions = false;  // the user gave 0
+    std::uint64_t count = 0;     // elements per partition
     std::shared_ptr<const plan> type;
     int peer = MPI_PROC_NULL;  // rank in the communicator
     int tag = 0;
@@ -61,10 +61,10 @@ struct operation {
     std::shared_ptr<const communicator> members;
     std::shared_ptr<const argument_names> names;  // where MPIX_EXPLAIN asks for them
 
-    int partitions_of_user() const { return none ? 0 : partitions; }
+    int user_partitions() const { return no_partitions ? 0 : partitions; }
 };
 
-// Of a number that is not one of the user's partitions.
+// The error for a partition number that is out of range.
 status no_such_partition(const operation &op, int partition);
 
 class request : public std::enable_shared_from_this<request> {
@@ -220,7 +220,7 @@ protected:
     // By what the peer is reached; null: the processes share memory, or it is not known yet. `engine` is held.
     virtual transport::network *network() const = 0;
     virtual const char *path_now() const = 0;  // as path() says; setup_mutex is held
-    virtual void ready_none() {}               // op.none: after Start; marks the empty partition ready
+    virtual void ready_placeholder() {}        // with op.no_partitions, after Start: marks the empty partition ready
     virtual void on_start() = 0;               // after the epoch word is out; `engine` is held
     virtual void on_kernel_start() = 0;        // the same of an epoch that a kernel has started
     void follow_kernels_locked();              // `engine` is held

@@ -275,7 +275,7 @@ bool receive_request::arrived_here(int j, std::uint64_t epoch) {
 }
 
 status receive_request::arrived(int j, bool &flag) {
-    if (j < 0 || j >= op.partitions_of_user()) return no_such_partition(op, j);
+    if (j < 0 || j >= op.user_partitions()) return no_such_partition(op, j);
     flag = true;
     if (!active() || null_peer()) return {};
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;

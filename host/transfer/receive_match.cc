@@ -42,10 +42,12 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = attempt([&] {
-            return failure(
-                format("the matching send of rank {} (world rank {}), tag {}, has {} bytes in {} partitions, the "
-                       "receive {} in {}",
-                       op.peer, peer_world(), op.tag, sender.bytes, sender.partitions, total_bytes(), op.partitions));
+            const auto counted = [](std::uint64_t bytes, int partitions) {
+                return bytes == 0 ? std::string("no bytes") : format("{} bytes in {} partitions", bytes, partitions);
+            };
+            return failure(format("the matching send of rank {} (world rank {}), tag {}, has {}, the receive {}",
+                                  op.peer, peer_world(), op.tag, counted(sender.bytes, sender.partitions),
+                                  counted(total_bytes(), op.partitions)));
         });
         refuse(sender, nullptr, answer);
     } else {

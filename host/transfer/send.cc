@@ -138,7 +138,7 @@ int send_request::ready_range(int low, int high, int &refused) {
 }
 
 status send_request::not_readied(int partition, int error_class) const {
-    if (partition < 0 || partition >= op.partitions_of_user()) return no_such_partition(op, partition);
+    if (partition < 0 || partition >= op.user_partitions()) return no_such_partition(op, partition);
     if (error_class == MPI_ERR_REQUEST)
         return failure(error_class, format("the send to rank {}, tag {}, has not been started", op.peer, op.tag));
     return failure(error_class, format("partition {} is ready already in this epoch of the send to rank {}, tag {}",

@@ -56,7 +56,7 @@ public:
 protected:
     transport::network *network() const override { return offer_ == nullptr ? nullptr : offer_->link.wire; }
     const char *path_now() const override;
-    void ready_none() override { ready(0); }
+    void ready_placeholder() override { ready(0); }
     void on_start() override;
     void on_kernel_start() override;
     status outcome() override;

@@ -125,7 +125,7 @@ stall receive_request::describe_stall() {
                 if (!copied(i)) seen_flags_[i] = 0;
         }
     }
-    for (int j = 0; j < op.partitions; ++j) {
+    for (int j = 0; j < op.user_partitions(); ++j) {
         const detail::overlap range = detail::sender_partitions(home, j, senders);
         for (std::uint64_t i = range.first; i <= range.last; ++i)
             if (seen_flags_[i] < epoch_) {

@@ -4,6 +4,7 @@
 // cells that a tile reads, and goes on to the next step, without the host. Like <mpix/device.cuh> it compiles for host
 // threads, too (<mpix/host_group.hpp>).
 //
+//     #include <mpix/halo.hpp>  // kernel_exchange
 //     mpix::halo::kernel_exchange h(g, {mpix::halo::double_buffered(u, v)}, {.tile = {32, 8, 8}});   // on the host
 //     mpix::launch_cooperative(run, blocks, threads, 0, stream, h.start(steps), ...);   // all blocks are resident
 //     cudaStreamSynchronize(stream);
@@ -103,8 +104,8 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
 
 /**
  * A tile, and what calls on it would have to look up in each step. For groups that have the same tile in each step of a
- * kernel. It is in the shared memory of the group's block, some six kilobytes; on the host, anywhere. The group fills it by
- * prepare(), and alone uses it, until the kernel ends. cells() and number() are of the tile.
+ * kernel. It is in the shared memory of the group's block, some six kilobytes; on the host, where all threads of the group
+ * share it. The group fills it by prepare(), and alone uses it, until the kernel ends. cells() and number() are of the tile.
  */
 struct prepared_tile;
 

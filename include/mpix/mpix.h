@@ -66,8 +66,8 @@ extern "C" {
  * buf         start of the send buffer, in host memory or, where a GPU transport is built in, in device memory. It may
  *             be null if it holds no bytes. The caller owns it, and must not touch a partition between marking it ready
  *             and completing the request
- * partitions  number of partitions, at least 0. A request of none is never marked ready, carries no bytes, and cannot be
- *             exported (MPIX_Prequest_create)
+ * partitions  number of partitions, at least 0. With 0, `count` does not matter, no bytes move, the send completes without
+ *             MPI_Pready, and MPIX_Prequest_create returns MPI_ERR_REQUEST
  * count       elements of `datatype` in each partition, at least 0; partition i begins i * count extents of `datatype`
  *             behind `buf`
  * datatype    committed; may be freed at once
@@ -178,8 +178,8 @@ typedef struct mpix_prequest *MPIX_Prequest;
  *                        has completed the request says that the partitions have come; reading them outside that
  *                        group needs the same synchronisation.
  *
- * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the device cannot
- * reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
+ * Errors: MPI_ERR_REQUEST (not a partitioned request, one of 0 partitions, active, or exported already), MPI_ERR_BUFFER
+ * (the device cannot reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`). `*preq` is set only with success.
  * Thread safety: any number of threads, for distinct requests.
  */
 int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq);

@@ -8,8 +8,8 @@
 //
 // --cells     only boxes of so many cells along each axis
 // --shape     only this one of the shapes below, from 0
-// --edge      of the tiles, along each axis; by default what a stream's exchange chooses, and of several the one that is
-//             best for the kernel, whose blocks have the best of several sizes, too
+// --edge      of the tiles, along each axis. By default a stream's exchange chooses; for the kernel the fastest of
+//             several, of which all sizes of blocks are written
 // --periodic  along these axes (default: xyz). Two ranks with z alone: cells go to the other rank only
 #include <cooperative_groups.h>
 #include <mpi.h>
@@ -40,8 +40,9 @@ constexpr int exchanges = 400, warm_up = 40;
 __global__ void nothing() {}
 
 // All tiles of each exchange, by blocks that are resident together. The last block begins exchanges meanwhile.
-template <int Threads, int OnEach>
-__global__ void __launch_bounds__(Threads, OnEach) exchange_all(const __grid_constant__ halo::device_exchange x) {
+template <int Threads, int BlocksPerMultiprocessor>
+__global__ void __launch_bounds__(Threads, BlocksPerMultiprocessor)
+    exchange_all(const __grid_constant__ halo::device_exchange x) {
     const auto block = cooperative_groups::this_thread_block();
     const int index = static_cast<int>(blockIdx.x), movers = static_cast<int>(gridDim.x) - 1;
     const int tiles = index < movers ? x.boundary_tiles() : 0;
@@ -53,15 +54,14 @@ __global__ void __launch_bounds__(Threads, OnEach) exchange_all(const __grid_con
     }
 }
 
-// So many threads of a block, and blocks on each multiprocessor.
-struct layout {
+struct launch_shape {
     void (*kernel)(halo::device_exchange);
-    int threads, on_each;
+    int threads, blocks_per_multiprocessor;
 };
-template <int Threads, int OnEach>
-constexpr layout layout_of = {exchange_all<Threads, OnEach>, Threads, OnEach};
-constexpr layout layouts[] = {layout_of<256, 1>, layout_of<256, 2>, layout_of<512, 1>, layout_of<512, 2>,
-                              layout_of<1024, 1>};
+template <int Threads, int Blocks>
+constexpr launch_shape launch_of = {exchange_all<Threads, Blocks>, Threads, Blocks};
+constexpr launch_shape launch_shapes[] = {launch_of<256, 1>, launch_of<256, 2>, launch_of<512, 1>, launch_of<512, 2>,
+                                          launch_of<1024, 1>};
 
 cudaGraphExec_t graph_of(cudaStream_t stream, const std::function<void()> &enqueue) {
     cudaGraph_t captured;
@@ -122,37 +122,40 @@ std::vector<int> edges_to_try(int n) {
     return edges;
 }
 
-void keep_faster(way &best, way other) {
-    if (best.us.empty() || bench::median(other.us) < bench::median(best.us)) best = std::move(other);
+double fastest(const std::vector<way> &ways) {
+    double us = bench::median(ways.front().us);
+    for (const way &w : ways) us = std::min(us, bench::median(w.us));
+    return us;
 }
 
-// By the fastest layout.
-way in_kernel(cudaStream_t stream, const halo::grid &g, const std::vector<halo::field> &fields, int edge, int rounds) {
+// By blocks of each size.
+std::vector<way> in_kernel(cudaStream_t stream, const halo::grid &g, const std::vector<halo::field> &fields, int edge,
+                           int rounds) {
     halo::kernel_exchange exchange(g, fields, {.tile = {edge, edge, edge}});
     int device = 0, multiprocessors = 0;
     check(cudaGetDevice(&device), "cudaGetDevice");
     check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-    way fastest{"kernel", {}};
-    for (const layout &l : layouts) {
-        way result{"kernel", {}, {}, edge, l.threads, l.on_each * multiprocessors};
+    std::vector<way> ways;
+    for (const launch_shape &s : launch_shapes) {
+        way &w =
+            ways.emplace_back(way{"kernel", {}, {}, edge, s.threads, s.blocks_per_multiprocessor * multiprocessors});
         for (int round = -1; round < rounds; ++round) {
             const int count = round < 0 ? warm_up : exchanges;
             const halo::device_exchange x = exchange.start(count);
             const double us = time_of(stream, count, [&] {
                 const mpix::launch_status launched =
-                    mpix::launch_cooperative(l.kernel, dim3(static_cast<unsigned>(result.blocks)),
-                                             dim3(static_cast<unsigned>(l.threads)), 0, stream, x);
+                    mpix::launch_cooperative(s.kernel, dim3(static_cast<unsigned>(w.blocks)),
+                                             dim3(static_cast<unsigned>(s.threads)), 0, stream, x);
                 check(launched.error, launched.message.c_str());
             });
             exchange.finish();
-            if (round >= 0) result.us.push_back(us);
+            if (round >= 0) w.us.push_back(us);
         }
-        keep_faster(fastest, std::move(result));
     }
-    return fastest;
+    return ways;
 }
 
-// One row for each way.
+// One row for each way, and for each size of blocks in a kernel.
 void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int edge, int rounds,
              const std::string &periodic, const std::string &columns) {
     const halo::radius radius =
@@ -209,10 +212,12 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
         }
         in_stream.check();
         direct.check();
-        way persistent{"kernel", {}};
-        for (const int side : edge != 0 ? std::vector<int>{edge} : edges_to_try(n))
-            keep_faster(persistent, in_kernel(stream, g, fields, side, rounds));
-        ways.push_back(std::move(persistent));
+        std::vector<way> persistent;
+        for (const int side : edge != 0 ? std::vector<int>{edge} : edges_to_try(n)) {
+            std::vector<way> these = in_kernel(stream, g, fields, side, rounds);
+            if (persistent.empty() || fastest(these) < fastest(persistent)) persistent = std::move(these);
+        }
+        ways.insert(ways.end(), persistent.begin(), persistent.end());
         for (cudaGraphExec_t graph : graphs) check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
         for (way &w : ways) {
             if (csv != nullptr)

@@ -52,8 +52,8 @@ __device__ void store_row(float *row, Row cells) {
 
 // ---- by hand -------------------------------------------------------------------------------------------------------
 
-// What comes to a strip from one of the strips beside it. Each warp sets its flag to the iteration of which its cells have
-// come. Written by the other one, perhaps from another GPU.
+// Where a strip receives the row of a neighbour, which may be on another GPU. The neighbour writes both: the cells, and for
+// each warp a flag, one more than the iteration of its cells.
 struct incoming {
     float *rows[2];  // of even and of odd iterations; null: the plane ends here
     unsigned *flags;
@@ -67,7 +67,8 @@ struct hand_part {
     int width;
 };
 
-// After the first iteration `t` of 0, the first rows have been sent before.
+// Sends the row as it is before iteration `t`, and sets the flag to t + 1. Two buffers suffice: the same warp of the
+// neighbour sends row t + 1 only after it has read row t.
 template <class Row>
 __device__ void send_row(const incoming &to, int t, Row row) {
     if (to.flags == nullptr) return;
@@ -112,12 +113,12 @@ __global__ void __launch_bounds__(most_threads, BlocksPerMultiprocessor)
     c.store(cells, p.width);
 }
 
-// Of all GPUs, from rank 0.
+// By hand on all GPUs; rank 0 drives them.
 class hand {
 public:
     hand(int width, int height, int rows, int threads, int gpus)
-        : width_(width), rows_(rows), threads_(threads), height_(height / gpus) {
-        const int strips = height_ / rows, warps = threads / lanes_of_warp;
+        : width_(width), rows_(rows), threads_(threads), height_per_gpu_(height / gpus) {
+        const int strips = height_per_gpu_ / rows, warps = threads / lanes_of_warp;
         std::vector<std::vector<hand_strip>> all;
         for (int g = 0; g < gpus; ++g) {
             check(cudaSetDevice(g), "cudaSetDevice");
@@ -190,7 +191,7 @@ public:
             check(cudaSetDevice(static_cast<int>(g)), "cudaSetDevice");
             void *arguments[] = {&all_[g].p, &iterations};
             check(cudaLaunchCooperativeKernel(by_hand<Rows, Row, BlocksPerMultiprocessor>,
-                                              dim3(static_cast<unsigned>(height_ / rows_)),
+                                              dim3(static_cast<unsigned>(height_per_gpu_ / rows_)),
                                               dim3(static_cast<unsigned>(threads_)), arguments, 0, all_[g].stream),
                   "cudaLaunchCooperativeKernel");
         }
@@ -215,7 +216,7 @@ private:
     };
 
     std::size_t bytes() const {
-        return static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_) * sizeof(float);
+        return static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_per_gpu_) * sizeof(float);
     }
     void copy(float *host, bool to_gpus) {
         for (std::size_t g = 0; g < all_.size(); ++g) {
@@ -232,21 +233,22 @@ private:
         }
     }
 
-    int width_, rows_, threads_, height_;
+    int width_, rows_, threads_, height_per_gpu_;
     std::size_t flag_bytes_ = 0;
     std::vector<one> all_;
 };
 
 // ---- on mpix::halo -------------------------------------------------------------------------------------------------
 
-constexpr int most_tile_width = 1024, next_blocks = 4;  // of which each runs next() of every fourth exchange
+constexpr int most_tile_width = 1024, next_blocks = 4;  // blocks that only run next(), each for every fourth exchange
 
 struct halo_part {
     halo::device_exchange x;
     int width, tile_width;
 };
 
-// Apart, so that the cells keep their registers while these run.
+// Not inlined: a strip at the border would need too many registers. Across a call the compiler keeps part of the cells in
+// local memory (docs/performance/stencil.md).
 __device__ __noinline__ void run_next(const halo_part &p, int blocks, int first) {
     halo::run_next(cooperative_groups::this_thread_block(), p.x, blocks, first, next_blocks);
 }
@@ -310,14 +312,15 @@ public:
     on_mpix(int width, int height, int rows, int tile_width) : width_(width), rows_(rows), tile_width_(tile_width) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
         MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
-        height_ = height / ranks_;
+        height_per_gpu_ = height / ranks_;
         check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
         for (float *&field : fields_) {
-            check(cudaMalloc(&field, bytes(height_ + 2)), "cudaMalloc");
-            check(cudaMemset(field, 0, bytes(height_ + 2)), "cudaMemset");
+            check(cudaMalloc(&field, bytes(height_per_gpu_ + 2)), "cudaMalloc");
+            check(cudaMemset(field, 0, bytes(height_per_gpu_ + 2)), "cudaMemset");
         }
         halo::grid_options cut;
-        for (int r = 0; r < ranks_; ++r) cut.boxes.push_back({{0, r * height_, 0}, {width, (r + 1) * height_, 1}});
+        for (int r = 0; r < ranks_; ++r)
+            cut.boxes.push_back({{0, r * height_per_gpu_, 0}, {width, (r + 1) * height_per_gpu_, 1}});
         const halo::grid g(MPI_COMM_WORLD, {width, height}, cut);
         halo::radius rows_beside{};
         rows_beside.cells[static_cast<std::size_t>(halo::direction_number(0, -1, 0))] = 1;
@@ -337,14 +340,15 @@ public:
 
     void load(const std::vector<float> &all) {
         now_ = static_cast<float *>(exchange_->data(0));
-        check(cudaMemcpy(now_ + width_, all.data() + static_cast<std::size_t>(rank_) * bytes(height_) / sizeof(float),
-                         bytes(height_), cudaMemcpyDefault),
+        check(cudaMemcpy(now_ + width_,
+                         all.data() + static_cast<std::size_t>(rank_) * bytes(height_per_gpu_) / sizeof(float),
+                         bytes(height_per_gpu_), cudaMemcpyDefault),
               "cudaMemcpy");
     }
     // This rank's.
     std::vector<float> cells() {
-        std::vector<float> mine(bytes(height_) / sizeof(float));
-        check(cudaMemcpy(mine.data(), static_cast<float *>(exchange_->data(0)) + width_, bytes(height_),
+        std::vector<float> mine(bytes(height_per_gpu_) / sizeof(float));
+        check(cudaMemcpy(mine.data(), static_cast<float *>(exchange_->data(0)) + width_, bytes(height_per_gpu_),
                          cudaMemcpyDefault),
               "cudaMemcpy");
         return mine;
@@ -353,7 +357,7 @@ public:
     template <int Rows, class Row, int BlocksPerMultiprocessor>
     double run(int iterations) {
         const auto kernel = on_halo<Rows, Row, BlocksPerMultiprocessor>;
-        const int strips = height_ / rows_;
+        const int strips = height_per_gpu_ / rows_;
         const std::size_t shared = static_cast<std::size_t>(width_ / tile_width_) * sizeof(halo::prepared_tile);
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
               "cudaFuncSetAttribute");
@@ -378,7 +382,7 @@ private:
         return static_cast<std::size_t>(width_) * static_cast<std::size_t>(rows) * sizeof(float);
     }
 
-    int width_, rows_, tile_width_, height_ = 0, rank_ = 0, ranks_ = 1;
+    int width_, rows_, tile_width_, height_per_gpu_ = 0, rank_ = 0, ranks_ = 1;
     cudaStream_t stream_ = nullptr;
     float *fields_[2], *now_ = nullptr;
     std::unique_ptr<halo::kernel_exchange> exchange_;
@@ -410,7 +414,8 @@ result measure(int width, int height, int tile_width, int iterations) {
         hand h(width, height, Rows, width / columns<Row>, ranks);
         h.load(first);
         h.run<Rows, Row, BlocksPerMultiprocessor>(checked_iterations);
-        hand_right = h.cells() == last;
+        const std::vector<float> all = h.cells();
+        hand_right = std::memcmp(all.data(), last.data(), all.size() * sizeof(float)) == 0;
         r.hand_us = h.run<Rows, Row, BlocksPerMultiprocessor>(iterations);
     }
     check(cudaSetDevice(rank), "cudaSetDevice");
@@ -464,7 +469,7 @@ int main(int argc, char **argv) {
                             cell(r.hand_us, 2), cell(r.halo_us, 2), cell(r.halo_us / r.hand_us, 2)});
             }
         };
-        // Each GPU has 128 strips, and the last plane 256 as well.
+        // Each GPU has 128 strips. The last line has 256, two blocks on each multiprocessor.
         add(256, 64, 2, measure<2, float4>);
         add(256, 128, 2, measure<2, float2>);
         add(512, 128, 4, measure<4, float4>);

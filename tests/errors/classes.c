@@ -426,7 +426,7 @@ int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
         {"rule 3: a negative number of partitions", 1, negative_partitions},
-        {"rule 3: a request of no partitions", 1, no_partitions},
+        {"rule 3: without partitions every number is an error", 1, no_partitions},
         {"rule 12: arguments of the init calls", 1, init_arguments},
         {"rule 6: Pready", 1, pready},
         {"rule 7: Parrived", 1, parrived},

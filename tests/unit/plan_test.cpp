@@ -42,7 +42,7 @@ int compared = 0, said_right = 0;
 // MPI forgets the distance between elements), with overlaps or dense but backwards (Open MPI takes them for
 // contiguous), with a long double, of whose padding MPICH copies nothing, and on Open MPI 5 with a complex number.
 bool library_is_right(const sample &type, const std::vector<std::int64_t> &at) {
-    return !type.empty_part && !type.backwards && !type.misread && !overlaps(at);
+    return !type.empty_part && !type.backwards && !type.packed_wrongly && !overlaps(at);
 }
 
 void check_pack(const sample &type, const mpix::plan &plan, int count, type_maker &maker, std::mt19937_64 &random) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/unit/random_type.hpp"
 
+#include "host/datatype/facts.h"
+
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 namespace {
@@ -10,7 +13,7 @@ namespace {
 void inherit(sample &out, const sample &child) {
     out.empty_part = out.empty_part || child.empty_part || child.map.empty();
     out.backwards = out.backwards || child.backwards;
-    out.misread = out.misread || child.misread;
+    out.packed_wrongly = out.packed_wrongly || child.packed_wrongly;
 }
 
 // `count` elements of `child`, the first at byte `at`.
@@ -65,12 +68,6 @@ struct named_type {
     std::int64_t first, second_at, second;  // bytes of the value; where the index is, and its bytes
 };
 
-#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
-constexpr bool library_misreads_complex = true;
-#else
-constexpr bool library_misreads_complex = false;
-#endif
-
 const std::vector<named_type> &named_types() {
     constexpr std::int64_t i = sizeof(int);
     static const std::vector<named_type> all = {
@@ -82,6 +79,11 @@ const std::vector<named_type> &named_types() {
         {MPI_DOUBLE, "double", sizeof(double), 0, 0},
         {MPI_LONG_DOUBLE, "long_double", sizeof(long double), 0, 0},
         {MPI_C_DOUBLE_COMPLEX, "double_complex", 2 * sizeof(double), 0, 0},
+        {MPI_C_FLOAT_COMPLEX, "float_complex", 2 * sizeof(float), 0, 0},
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+        {MPI_DOUBLE_COMPLEX, "DOUBLE_COMPLEX", 2 * sizeof(double), 0, 0},
+        {MPI_2COMPLEX, "2COMPLEX", 4 * sizeof(float), 0, 0},
+#endif
         {MPI_2INT, "2int", i, i, i},
         {MPI_SHORT_INT, "short_int", sizeof(short), offsetof(short_int, index), i},
         {MPI_LONG_INT, "long_int", sizeof(long), offsetof(long_int, index), i},
@@ -101,7 +103,7 @@ sample &sample::operator=(sample &&other) noexcept {
     std::swap(text, other.text);
     std::swap(empty_part, other.empty_part);
     std::swap(backwards, other.backwards);
-    std::swap(misread, other.misread);
+    std::swap(packed_wrongly, other.packed_wrongly);
     return *this;
 }
 
@@ -132,8 +134,10 @@ sample type_maker::named() {
     sample out;
     out.type = chosen.type;
     out.text = chosen.text;
-    out.misread = chosen.type == MPI_LONG_DOUBLE || chosen.type == MPI_LONG_DOUBLE_INT ||
-                  (library_misreads_complex && chosen.type == MPI_C_DOUBLE_COMPLEX);
+    out.packed_wrongly =
+        chosen.type == MPI_LONG_DOUBLE || chosen.type == MPI_LONG_DOUBLE_INT ||
+        (mpix::library_mispacks_complex && (chosen.type == MPI_C_DOUBLE_COMPLEX || chosen.type == MPI_C_FLOAT_COMPLEX ||
+                                            std::string_view(chosen.text).ends_with("COMPLEX")));
     for (std::int64_t at = 0; at < chosen.first; ++at) out.map.push_back(at);
     for (std::int64_t at = 0; at < chosen.second; ++at) out.map.push_back(chosen.second_at + at);
     return out;

@@ -20,7 +20,7 @@ struct sample {
     std::string text;               // how it was made
     bool empty_part = false;        // something in it has no bytes
     bool backwards = false;         // something in it is a dense vector whose blocks go down
-    bool misread = false;           // something in it is of a basic type that the library packs wrongly
+    bool packed_wrongly = false;    // something in it is of a basic type that the library packs wrongly
 
     sample() = default;
     sample(const sample &) = delete;

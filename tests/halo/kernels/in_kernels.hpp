@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchanges by the kernels of a program. In each step the blocks of a persistent kernel wait for the ghost cells of a tile, or of
-// a box, compare every byte around it, write the next step's cells, and send them. The calls are made by whole blocks, or by one
-// warp or thread of each.
+// Exchanges by the kernels of a program. In each step the blocks of a persistent kernel wait for the ghost cells of a tile, or
+// of a box, compare every byte around it, write the next step's cells, and send them. The calls are made by whole blocks,
+// or by one warp or thread of each.
 #ifndef MPIX_TESTS_HALO_KERNELS_IN_KERNELS_HPP
 #define MPIX_TESTS_HALO_KERNELS_IN_KERNELS_HPP
 
@@ -28,7 +28,7 @@ struct steps_by_tiles {
     mpix::halo::prepared_tile *prepared;  // of the blocks' tiles, most_of_block() for each; null: calls look tiles up
     bool barrier_waits;                   // for prepared tiles
     int next_groups;                      // that only run_next; 0: the blocks call next() in turn
-    device_test::scope caller;            // of each block: all of it, a warp, or a thread
+    device_test::scope caller;            // who makes the calls: the whole block, its first warp, or its first thread
     std::uint64_t first_step;             // in the hash
     std::uint64_t *wrong;                 // bytes, and failed calls
 
@@ -37,14 +37,14 @@ struct steps_by_tiles {
         if (!good) device_test::add_one(wrong);
     }
 
-    // Calls calls(group) in the part of the block that makes the exchange's calls. Around that the whole block meets, unless it
-    // makes them all.
-    template <class Block, class Calls>
-    DEVICE_FN void by_caller(const Block &block, const Calls &calls) const {
-        if (caller == device_test::scope::block) return calls(block);
+    // Runs f(group) by the block, or by its first warp or thread, as `caller` says. In the latter cases the whole block
+    // synchronizes before and after.
+    template <class Block, class F>
+    DEVICE_FN void by_caller(const Block &block, const F &f) const {
+        if (caller == device_test::scope::block) return f(block);
         block.sync();
         device_test::as_group(block, caller, [&](const auto &group, int index, int) {
-            if (index == 0) calls(group);
+            if (index == 0) f(group);
         });
         block.sync();
     }

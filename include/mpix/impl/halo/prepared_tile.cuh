@@ -98,7 +98,8 @@ MPIX_FN bool keep_copy(kept_parcel<Kept> &kept, const device_exchange &x, const 
         begin < 0 || begin + bytes > static_cast<std::int64_t>(partition_bytes))
         return false;
     if (c.word_bytes == 4) kept.places_each = 2;
-    if (c.word_bytes != 4 && c.count[0] * c.count[1] * c.count[2] == 1 && begin == 0 && bytes >> 3 == kept.packets)
+    if (kept.copies_count == 0 && c.word_bytes != 4 && c.count[0] * c.count[1] * c.count[2] == 1 && begin == 0 &&
+        bytes >> 3 == kept.packets)
         kept.places_each = 0;
     if (kept.packets * kept.places_each > most_kept_places) return false;
     const std::int64_t last = place_of(c, static_cast<std::uint32_t>(bytes / c.word_bytes) - 1);
