@@ -67,8 +67,8 @@ contains
     call MPI_Cancel(t%both(1), code)
     call expect(MPI_ERR_REQUEST, 'MPI_Cancel')
     request = MPI_REQUEST_NULL
-    call MPI_Psend_init(t%out, 0, 1_MPI_COUNT_KIND, MPI_INTEGER, 0, tag, comm, MPI_INFO_NULL, request, code)
-    call expect(MPI_ERR_ARG, 'MPI_Psend_init of no partitions')
+    call MPI_Psend_init(t%out, -1, 1_MPI_COUNT_KIND, MPI_INTEGER, 0, tag, comm, MPI_INFO_NULL, request, code)
+    call expect(MPI_ERR_ARG, 'MPI_Psend_init of -1 partitions')
     call MPI_Precv_init(t%in, 1, 1_MPI_COUNT_KIND, MPI_INTEGER, MPI_ANY_SOURCE, tag, comm, MPI_INFO_NULL, request, code)
     call expect(MPI_ERR_RANK, 'MPI_Precv_init from any source')
     call check(request == MPI_REQUEST_NULL, 'no request is made')
