@@ -74,6 +74,7 @@ __device__ void send_row(const incoming &to, int t, Row row) {
     if (to.flags == nullptr) return;
     store_row(to.rows[t % 2], row);
     __syncwarp();
+    // The fence orders the warp's cells before the flag. It pairs with the acquire in await_row, on another GPU too.
     if (threadIdx.x % lanes_of_warp == 0)
         asm volatile(
             "fence.acq_rel.sys; st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to.flags + threadIdx.x / lanes_of_warp),
@@ -339,8 +340,7 @@ public:
     on_mpix &operator=(const on_mpix &) = delete;
 
     void load(const std::vector<float> &all) {
-        now_ = static_cast<float *>(exchange_->data(0));
-        check(cudaMemcpy(now_ + width_,
+        check(cudaMemcpy(static_cast<float *>(exchange_->data(0)) + width_,
                          all.data() + static_cast<std::size_t>(rank_) * bytes(height_per_gpu_) / sizeof(float),
                          bytes(height_per_gpu_), cudaMemcpyDefault),
               "cudaMemcpy");
@@ -384,7 +384,7 @@ private:
 
     int width_, rows_, tile_width_, height_per_gpu_ = 0, rank_ = 0, ranks_ = 1;
     cudaStream_t stream_ = nullptr;
-    float *fields_[2], *now_ = nullptr;
+    float *fields_[2];
     std::unique_ptr<halo::kernel_exchange> exchange_;
 };
 

@@ -136,6 +136,15 @@ static void orders(void) {
             exchange((struct shape){plain_bytes, partitions, 2}, (struct shape){plain_bytes, partitions, 2}, 4, order);
 }
 
+// The status of a receive from the left without bytes.
+static void check_empty_message(const MPI_Status *status) {
+    int bytes = -1;
+    OK(MPI_Get_count(status, MPI_BYTE, &bytes));
+    CHECK(bytes == 0);
+    CHECK(status->MPI_SOURCE == left_rank);
+    CHECK(status->MPI_TAG == tag);
+}
+
 static void count_zero(void) {
     MPI_Request both[2];
     static const int counts[][2] = {{1, 1}, {5, 5}, {4, 7}};
@@ -144,14 +153,10 @@ static void count_zero(void) {
         OK(MPI_Precv_init(NULL, counts[i][1], 0, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
         for (int epoch = 0; epoch < 3; ++epoch) {
             MPI_Status status[2];
-            int bytes = -1;
             OK(MPI_Startall(2, both));
             ready_all(both[0], counts[i][0], shuffled);
             OK(MPI_Waitall(2, both, status));
-            OK(MPI_Get_count(&status[1], MPI_BYTE, &bytes));
-            CHECK(bytes == 0);
-            CHECK(status[1].MPI_SOURCE == left_rank);
-            CHECK(status[1].MPI_TAG == tag);
+            check_empty_message(&status[1]);
         }
         OK(MPI_Request_free(&both[0]));
         OK(MPI_Request_free(&both[1]));
@@ -168,7 +173,7 @@ static void no_partitions(void) {
         OK(MPI_Precv_init(NULL, q, q == 0 ? 9 : 0, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
         for (int epoch = 0; epoch < 4; ++epoch) {
             MPI_Status status[2];
-            int bytes = -1, flag = 0;
+            int flag = 0;
             if (epoch % 2 == 0) {
                 OK(MPI_Startall(2, both));
             } else {
@@ -180,10 +185,7 @@ static void no_partitions(void) {
             for (int j = 0; j < q; ++j)
                 for (flag = 0; !flag;) OK(MPI_Parrived(both[1], j, &flag));
             OK(MPI_Waitall(2, both, status));
-            OK(MPI_Get_count(&status[1], MPI_BYTE, &bytes));
-            CHECK(bytes == 0);
-            CHECK(status[1].MPI_SOURCE == left_rank);
-            CHECK(status[1].MPI_TAG == tag);
+            check_empty_message(&status[1]);
         }
         OK(MPI_Request_free(&both[0]));
         OK(MPI_Request_free(&both[1]));

@@ -190,6 +190,20 @@ static void no_partitions(void) {
     OK(MPI_Request_free(&both[1]));
 }
 
+// The receive of no partitions has no bytes; what is said of it names no partition.
+static void send_to_no_partitions(void) {
+    const MPI_Comm world = MPI_COMM_WORLD;
+    OK(MPI_Psend_init(data, 2, 1, MPI_INT, right_rank, tag, world, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(NULL, 0, 1, MPI_INT, left_rank, tag, world, MPI_INFO_NULL, &both[1]));
+    OK(MPI_Startall(2, both));
+    OK(MPI_Pready_range(0, 1, both[0]));
+    EXPECT(MPI_ERR_TRUNCATE, "has 8 bytes in 2 partitions, the receive no bytes",
+           MPI_Wait(&both[1], MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&both[0], MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+}
+
 // A pointer that no compiler knows to be null.
 static MPI_Status *volatile no_status;
 
@@ -427,6 +441,7 @@ int main(int argc, char **argv) {
         {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
         {"rule 3: a negative number of partitions", 1, negative_partitions},
         {"rule 3: without partitions every number is an error", 1, no_partitions},
+        {"rule 4: a send to a receive of no partitions", 1, send_to_no_partitions},
         {"rule 12: arguments of the init calls", 1, init_arguments},
         {"rule 6: Pready", 1, pready},
         {"rule 7: Parrived", 1, parrived},

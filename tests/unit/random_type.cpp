@@ -81,8 +81,8 @@ const std::vector<named_type> &named_types() {
         {MPI_C_DOUBLE_COMPLEX, "double_complex", 2 * sizeof(double), 0, 0},
         {MPI_C_FLOAT_COMPLEX, "float_complex", 2 * sizeof(float), 0, 0},
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
-        {MPI_DOUBLE_COMPLEX, "DOUBLE_COMPLEX", 2 * sizeof(double), 0, 0},
-        {MPI_2COMPLEX, "2COMPLEX", 4 * sizeof(float), 0, 0},
+        {MPI_DOUBLE_COMPLEX, "fortran_double_complex", 2 * sizeof(double), 0, 0},
+        {MPI_2COMPLEX, "pair_of_complex", 4 * sizeof(float), 0, 0},
 #endif
         {MPI_2INT, "2int", i, i, i},
         {MPI_SHORT_INT, "short_int", sizeof(short), offsetof(short_int, index), i},
@@ -134,10 +134,8 @@ sample type_maker::named() {
     sample out;
     out.type = chosen.type;
     out.text = chosen.text;
-    out.packed_wrongly =
-        chosen.type == MPI_LONG_DOUBLE || chosen.type == MPI_LONG_DOUBLE_INT ||
-        (mpix::library_mispacks_complex && (chosen.type == MPI_C_DOUBLE_COMPLEX || chosen.type == MPI_C_FLOAT_COMPLEX ||
-                                            std::string_view(chosen.text).ends_with("COMPLEX")));
+    out.packed_wrongly = chosen.type == MPI_LONG_DOUBLE || chosen.type == MPI_LONG_DOUBLE_INT ||
+                         (mpix::library_mispacks_complex && std::string_view(chosen.text).ends_with("complex"));
     for (std::int64_t at = 0; at < chosen.first; ++at) out.map.push_back(at);
     for (std::int64_t at = 0; at < chosen.second; ++at) out.map.push_back(chosen.second_at + at);
     return out;
