@@ -81,9 +81,17 @@ bool has_ended(const process &p) {
     return started != 0 && started != p.started;  // the id has been reused
 }
 
-void process_table::exchange() {
-    MPI_Comm node = MPI_COMM_NULL;
-    if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
+void process_table::exchange(bool one_node) {
+    // Open MPI takes 20 ms for MPI_Comm_split_type, as it asks the launcher where each process runs. If all have been told
+    // already, it is not needed.
+    int all_told = 0;
+    const int told = one_node;
+    MPI_Request asked = MPI_REQUEST_NULL;
+    PMPI_Iallreduce(&told, &all_told, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &asked);
+    finish_collective(asked);
+    MPI_Comm node = MPI_COMM_WORLD;
+    if (!all_told && PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return;
     int size = 0, job_size = 0;
     PMPI_Comm_size(node, &size);
     PMPI_Comm_size(MPI_COMM_WORLD, &job_size);
@@ -117,7 +125,7 @@ void process_table::exchange() {
     MPI_Request agreed = MPI_REQUEST_NULL;
     PMPI_Iallreduce(&shares, &all_share, 1, MPI_INT, MPI_MIN, node, &agreed);
     finish_collective(agreed);
-    PMPI_Comm_free(&node);
+    if (node != MPI_COMM_WORLD) PMPI_Comm_free(&node);
     all_share_memory_.store(all_share != 0 && size == job_size, std::memory_order_relaxed);
 }
 

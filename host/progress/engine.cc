@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/progress.h"
 
+#include <mpix/detail/give_way.h>
 #include <mpix/device.cuh>
 #include <sched.h>
 #include <unistd.h>
@@ -44,10 +45,12 @@ struct progress_state {
     std::atomic<std::uint64_t> waited_ns{0};
     std::atomic<bool> noticed{false};     // a notice has been printed
     std::atomic<std::uint64_t> polls{0};  // by callers of MPI; about so many
-    bool stop = false;
+    std::atomic<bool> awake{false};       // the thread: it looks for work by itself
+    std::atomic<bool> stop{false};
     bool enabled = false;  // between start and stop, with a mode that allows a thread
     transport::service_thread thread;
     void run();
+    void rest();
 };
 
 progress_state &state() {
@@ -125,12 +128,11 @@ void note_poll() {
     std::atomic<std::uint64_t> &polls = state().polls;
     polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
-constexpr unsigned nap_beside_caller_us = 50;
 
 // Busy at first, then ever lazier, up to what a wake-up costs anyway.
 void pause_between_rounds(unsigned idle_rounds) {
     if (idle_rounds < 200)
-        sched_yield();
+        detail::give_way();
     else
         usleep(std::min(20u * (idle_rounds / 200), longest_pause_us));
 }
@@ -158,25 +160,44 @@ void notice_unmatched_request() {
     notice_unmatched(seconds, r->describe_stall_fully());
 }
 
+// A program that makes and frees requests leaves work for moments at a time. Waking the thread takes such a caller some
+// microseconds, so the thread naps for a while before it sleeps.
+constexpr unsigned naps_before_sleep = 20;
+constexpr unsigned nap_us = 50;
+
+// Until there is work, or the thread has to stop; and from time to time without, to answer inquiries of peers (inquiry.h).
+void progress_state::rest() {
+    std::uint64_t seen = news.load(std::memory_order_relaxed);
+    for (unsigned naps = 0; naps < naps_before_sleep; ++naps) {
+        if (stop.load(std::memory_order_relaxed) || work()) return;
+        usleep(nap_us);
+        const std::uint64_t now = news.load(std::memory_order_relaxed);
+        if (std::exchange(seen, now) != now) naps = 0;
+    }
+    std::unique_lock lock(mutex);
+    awake.store(false, std::memory_order_relaxed);
+    // Either this finds the news of a caller, and so its work, or the caller finds the thread asleep.
+    news.fetch_add(0, std::memory_order_acq_rel);  // pairs: H13
+    wake.wait_for(lock, std::chrono::duration<double>(notice_seconds() / 4),
+                  [this] { return stop.load(std::memory_order_relaxed) || work(); });
+    awake.store(true, std::memory_order_relaxed);
+}
+
 thread_local bool is_progress_thread = false;
 
 void progress_state::run() {
     is_progress_thread = true;
     unsigned idle_rounds = 0;
     std::uint64_t seen = 0, polls_seen = 0;
+    awake.store(true, std::memory_order_relaxed);
     for (;;) {
-        {
-            std::unique_lock lock(mutex);
-            // Wakes up from time to time to answer inquiries of peers (inquiry.h).
-            const std::chrono::duration<double> nap(notice_seconds() / 4);
-            if (config().progress != progress_mode::always) wake.wait_for(lock, nap, [&] { return stop || work(); });
-            if (stop) return;
-        }
+        if (config().progress != progress_mode::always) rest();
+        if (stop.load(std::memory_order_relaxed)) return;
         const std::uint64_t polled = polls.load(std::memory_order_relaxed);
         const bool beside_caller = std::exchange(polls_seen, polled) != polled;
         const std::uint64_t now = news.load(std::memory_order_relaxed);
         if (beside_caller && now == seen && config().progress != progress_mode::always) {
-            usleep(nap_beside_caller_us);
+            usleep(nap_us);
             continue;
         }
         idle_rounds = now == seen ? idle_rounds + 1 : 0;
@@ -241,7 +262,8 @@ void progress_attend(const std::shared_ptr<request> &r) {
 
 void progress_wake() {
     progress_state &s = state();
-    s.news.fetch_add(1, std::memory_order_relaxed);
+    s.news.fetch_add(1, std::memory_order_acq_rel);  // pairs: H13
+    if (s.awake.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(s.mutex);
     ensure_thread();
     s.wake.notify_one();
@@ -282,7 +304,7 @@ void stop_progress() {
     {
         const std::lock_guard lock(s.mutex);
         s.enabled = false;
-        s.stop = true;
+        s.stop.store(true, std::memory_order_relaxed);
         s.wake.notify_one();
     }
     s.thread.join();

@@ -12,9 +12,13 @@
 
 namespace mpix {
 
-// Called in MPI_Init. `thread_safe`: the MPI library may be called from any thread; `one_thread`: the user has only
-// one.
-void start_setup(bool thread_safe, bool one_thread);
+struct job_facts {
+    bool thread_safe = false;  // the MPI library may be called from any thread
+    bool one_thread = false;   // the user has only one
+    bool one_node = false;     // the launcher has told this process that the whole job runs on its node
+};
+// Called in MPI_Init. Collective.
+void start_setup(const job_facts &job);
 // Called in MPI_Finalize. Collective: answers peers until all have called it, or one is found to have ended.
 void stop_setup();
 

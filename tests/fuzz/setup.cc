@@ -174,7 +174,7 @@ public:
         const unsigned knobs = in_.below(4);
         config().eager_bytes = (knobs & 1) != 0 ? 0 : 1u << 20;
         config().single_copy_bytes = (knobs & 2) != 0 ? 1 : 32768;
-        start_setup(false, false);
+        start_setup({});
         own_send_ = make<send_request>(0, own_tag, 3, 24);
         own_receive_ = make<receive_request>(0, own_tag, 2, 36);
     }

@@ -36,7 +36,7 @@ TEST_CASE("Messages that the receiver's inbox has no room for follow the others,
     process_table::neighbour other{};
     other.world_rank = 1;
     fake_mpi::neighbours.assign(1, {reinterpret_cast<const char *>(&other), sizeof other});
-    c.processes.exchange();
+    c.processes.exchange(false);
     fake_mpi::neighbours.clear();
     const std::uint64_t room = fifo_slots(2), count = 3 * room + 5;
     for (std::uint64_t i = 1; i <= count; ++i) c.channel.send(0, {.to = i, .body = detach_body{}});

@@ -41,7 +41,7 @@ TEST_CASE("MPI_Finalize waits for what others have to take, by the stall deadlin
     config().stall_seconds = 0.05;
     fake_mpi::barriers_begun = 0;
     fake_mpi::barriers_that_end = 1;  // all have called it
-    start_setup(false, false);
+    start_setup({});
     const std::string said = said_by_stop_setup();
     CAPTURE(said);
     CHECK(said.find("STALL in MPI_Finalize: after ") != std::string::npos);

@@ -93,7 +93,7 @@ fake_gpu &gpu_here() {
         auto *const made = new fake_gpu;
         play_gpus(*made);
         REQUIRE(transport::use_only("shm,cuda_ipc").ok());
-        start_setup(false, false);
+        start_setup({});
         return made;
     }();
     return *gpu;

@@ -55,20 +55,20 @@ TEST_CASE("the job shares memory if everybody can map the next one's, and not ot
     SECTION("all can") {
         on_our_node(neighbour_with(inbox));
         process_table processes;
-        processes.exchange();
+        processes.exchange(false);
         CHECK(processes.all_share_memory());
     }
     SECTION("we cannot") {
         on_our_node(neighbour_with({}));
         process_table processes;
-        processes.exchange();
+        processes.exchange(false);
         CHECK_FALSE(processes.all_share_memory());
     }
     SECTION("another cannot") {
         on_our_node(neighbour_with(inbox));
         fake_mpi::least_of_neighbours = 0;
         process_table processes;
-        processes.exchange();
+        processes.exchange(false);
         CHECK_FALSE(processes.all_share_memory());
         CHECK(processes.shares_memory(1));
         fake_mpi::least_of_neighbours = 1;
@@ -80,7 +80,7 @@ TEST_CASE("what the progress thread leaves to a caller of MPI is not overtaken")
     on_our_node(neighbour_with({}));  // it can map our memory, but not we its
     fake_mpi::keeps_sent = true;
     config().progress = progress_mode::always;
-    start_setup(false, false);
+    start_setup({});
     start_progress();
     process_table::neighbour told;
     REQUIRE(fake_mpi::told.size() == sizeof told);

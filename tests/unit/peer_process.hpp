@@ -93,7 +93,7 @@ inline bool meet(const peer_process &peer) {
     fake_mpi::neighbours.emplace_back(reinterpret_cast<const char *>(&peer.itself), sizeof peer.itself);
     config().single_copy_bytes = 1;
     REQUIRE(transport::use_only("shm").ok());
-    start_setup(false, false);
+    start_setup({});
     return true;
 }
 

@@ -151,7 +151,7 @@ TEST_CASE("after a match was undone, a single copy is declined: who asks may rem
         return skip_rest("the system lets nobody reach this process's memory");
     config().single_copy_bytes = 1;
     REQUIRE(transport::use_only("shm").ok());
-    start_setup(false, false);
+    start_setup({});
     std::vector<char> received(message);
     const auto receive = make_receive(received);
     transport::region words;

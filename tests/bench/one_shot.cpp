@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A message that is sent once: the requests are made, started, marked ready, waited for and freed, one pair after the
+// other. A rank with itself, and two ranks with each other, each with a send and a receive.
+#include <mpi.h>
+#include <mpix/mpix.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <vector>
+
+#include "tests/bench/command_line.hpp"
+#include "tests/bench/host_machine.hpp"
+#include "tests/bench/median.hpp"
+#include "tests/bench/table.hpp"
+
+namespace {
+
+void must(int code, const char *call) {
+    if (code == MPI_SUCCESS) return;
+    std::fprintf(stderr, "bench.one_shot: %s failed\n", call);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+struct ends {
+    MPI_Comm comm;
+    int peer;
+};
+
+constexpr int bytes = 8;
+char out[bytes], in[bytes];
+
+void by_mpix(const ends &e) {
+    MPI_Request both[2];
+    must(MPI_Psend_init(out, 1, bytes, MPI_BYTE, e.peer, 1, e.comm, MPI_INFO_NULL, &both[0]), "MPI_Psend_init");
+    must(MPI_Precv_init(in, 1, bytes, MPI_BYTE, e.peer, 1, e.comm, MPI_INFO_NULL, &both[1]), "MPI_Precv_init");
+    must(MPI_Startall(2, both), "MPI_Startall");
+    must(MPI_Pready(0, both[0]), "MPI_Pready");
+    must(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "MPI_Waitall");
+    for (MPI_Request &r : both) must(MPI_Request_free(&r), "MPI_Request_free");
+}
+
+#if MPIX_LIBRARY_IS_PARTITIONED
+void by_library(const ends &e) {
+    MPI_Request both[2];
+    must(PMPI_Psend_init(out, 1, bytes, MPI_BYTE, e.peer, 2, e.comm, MPI_INFO_NULL, &both[0]), "PMPI_Psend_init");
+    must(PMPI_Precv_init(in, 1, bytes, MPI_BYTE, e.peer, 2, e.comm, MPI_INFO_NULL, &both[1]), "PMPI_Precv_init");
+    must(PMPI_Startall(2, both), "PMPI_Startall");
+    must(PMPI_Pready(0, both[0]), "PMPI_Pready");
+    must(PMPI_Waitall(2, both, MPI_STATUSES_IGNORE), "PMPI_Waitall");
+    for (MPI_Request &r : both) must(PMPI_Request_free(&r), "PMPI_Request_free");
+}
+#endif
+
+void by_persistent(const ends &e) {
+    MPI_Request both[2];
+    must(PMPI_Send_init(out, bytes, MPI_BYTE, e.peer, 3, e.comm, &both[0]), "MPI_Send_init");
+    must(PMPI_Recv_init(in, bytes, MPI_BYTE, e.peer, 3, e.comm, &both[1]), "MPI_Recv_init");
+    must(PMPI_Startall(2, both), "MPI_Startall");
+    must(PMPI_Waitall(2, both, MPI_STATUSES_IGNORE), "MPI_Waitall");
+    for (MPI_Request &r : both) must(PMPI_Request_free(&r), "MPI_Request_free");
+}
+
+struct way {
+    const char *name;
+    void (*once)(const ends &);
+};
+constexpr way ways[] = {
+    {"mpix", by_mpix},
+#if MPIX_LIBRARY_IS_PARTITIONED
+    {"library", by_library},
+#endif
+    {"persistent", by_persistent},
+};
+
+struct options {
+    int messages = 2000;
+    int turns = 15;
+    const char *csv = nullptr;
+};
+
+// The ways take turns. Microseconds for each message.
+void measure(const options &o, const ends &e, const char *with, bench::table &table) {
+    std::vector<double> us[std::size(ways)];
+    for (int turn = 0; turn < o.turns; ++turn)
+        for (std::size_t w = 0; w < std::size(ways); ++w) {
+            must(MPI_Barrier(e.comm), "MPI_Barrier");
+            const auto start = std::chrono::steady_clock::now();
+            for (int i = 0; i < o.messages; ++i) ways[w].once(e);
+            const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+            us[w].push_back(took.count() / o.messages);
+        }
+    for (std::size_t w = 0; w < std::size(ways); ++w)
+        table.row({with, ways[w].name, bench::cell(*std::min_element(us[w].begin(), us[w].end())),
+                   bench::cell(bench::median(us[w]))});
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    options o;
+    bench::command_line line("mpirun -n 2 ",
+                             "[--messages N] [--turns N] [--csv FILE|-]\n"
+                             "  --messages N   one after the other, in each turn (2000)\n"
+                             "  --turns N      of each way (15)");
+    line.value("messages", o.messages);
+    line.value("turns", o.turns);
+    line.value("csv", o.csv);
+    if (!line.read(argc, argv, [&o] { return o.messages >= 1 && o.turns >= 1; })) return 2;
+    MPI_Init(&argc, &argv);
+    int rank = 0, size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size != 2) {
+        std::fprintf(stderr, "bench.one_shot: two ranks are needed\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    {
+        // Rank 1 measures as well, and tells nobody.
+        std::FILE *const unseen = rank == 0 ? nullptr : std::freopen("/dev/null", "w", stdout);
+        static_cast<void>(unseen);
+        bench::table table(
+            "one message from the init calls to the end of its requests", o.csv,
+            {"with", "way", "least_us", "median_us"}, "mpi,cpu,load,date",
+            bench::library_name() + "," + bench::cpu_model() + "," + bench::load() + "," + bench::today());
+        if (rank == 0) measure(o, {MPI_COMM_SELF, 0}, "itself", table);
+        MPI_Barrier(MPI_COMM_WORLD);
+        measure(o, {MPI_COMM_WORLD, 1 - rank}, "the other", table);
+    }
+    MPI_Finalize();
+    return 0;
+}
