@@ -5,7 +5,6 @@
 #ifndef MPIX_IMPL_HALO_EXCHANGE_CUH
 #define MPIX_IMPL_HALO_EXCHANGE_CUH
 
-#include <mpix/detail/give_way.h>
 #include <mpix/detail/order.h>
 #include <mpix/device.cuh>
 #include <mpix/halo/device_exchange.hpp>
@@ -13,6 +12,7 @@
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/group/warps.cuh>
 #include <mpix/impl/halo/copy.cuh>
+#include <mpix/impl/recv/poll.cuh>
 
 namespace mpix::halo {
 namespace detail {
@@ -67,16 +67,18 @@ template <class Reached>
 MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const Reached &reached) {
     if (timeout_ns == default_timeout && x.stall_ns_ != 0) timeout_ns = x.stall_ns_;
     std::uint64_t begin = 0;  // not asked for before the first looks, since that takes as long as one
+    bool long_already = false;
     for (unsigned looks = 1; !reached(); ++looks) {
         if (looks % 32 == 0 || timeout_ns == 0) {
             if (has_failed(x)) return MPI_ERR_OTHER;
-            if (timeout_ns != default_timeout) {
+            if (timeout_ns != default_timeout || !MPIX_ON_GPU) {
                 const std::uint64_t now = mpix::detail::now_ns();
                 if (begin == 0) begin = now;
                 if (now - begin >= timeout_ns) return MPI_ERR_PENDING;
+                long_already = now - begin >= mpix::detail::long_wait_ns;
             }
         }
-        mpix::detail::give_way();
+        mpix::detail::pause_waiting(long_already);
     }
     return MPI_SUCCESS;
 }
