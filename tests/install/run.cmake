@@ -37,10 +37,10 @@ foreach(program IN LISTS programs)
 endforeach()
 
 step("${WORK_DIR}/prefix/bin/mpix_info")
-# The Python package beside it, without mpi4py.
-step("${CMAKE_COMMAND}" -E env "PYTHONPATH=${WORK_DIR}/prefix/${LIBDIR}/mpix/python" "${PYTHON}" -m mpix info)
+# The Python package beside it, without mpi4py (-S: no site-packages), which may be for another MPI library.
+step("${CMAKE_COMMAND}" -E env "PYTHONPATH=${WORK_DIR}/prefix/${LIBDIR}/mpix/python" "${PYTHON}" -S -m mpix info)
 execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${WORK_DIR}/prefix/${LIBDIR}/mpix/python"
-    "${PYTHON}" -m mpix library OUTPUT_VARIABLE library COMMAND_ERROR_IS_FATAL ANY)
+    "${PYTHON}" -S -m mpix library OUTPUT_VARIABLE library COMMAND_ERROR_IS_FATAL ANY)
 if(NOT library STREQUAL "${WORK_DIR}/prefix/${LIBDIR}/libmpix.so.0\n")
     message(FATAL_ERROR "python -m mpix library: ${library}")
 endif()
