@@ -2,8 +2,8 @@
 //
 // One-way latency between two GPUs, from a kernel's pready to the data's use after wait_arrived: half of a round trip,
 // over many partitions of one epoch, inside one kernel a rank. In the same run, with the same numbers of threads: what
-// the hardware allows by hand (floor.cuh, line_port.cuh, rget_port.cuh), NVSHMEM, NCCL's device interface, and what a
-// program does that knows none of these: kernel, copy to the host, MPI_Send, MPI_Recv, copy to the device.
+// the hardware allows by hand (floor.cuh, line_port.cuh, rget_port.cuh), NVSHMEM, the device interfaces of NCCL and UCX, and
+// what a program does that knows none of these: kernel, copy to the host, MPI_Send, MPI_Recv, copy to the device.
 //
 // A row is of one size, one scope and one number of threads of a block; of several numbers (--threads) the best one is
 // for the reader of the rows to choose, each way its own. Scopes: a block, a warp or a thread sends, and the same
@@ -11,7 +11,7 @@
 // the sender mark a partition each ready, and each block of the receiver waits for the whole message, which is one
 // partition there. Of several numbers of blocks, each way shows the one that is best for it.
 //
-// prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" =
+// ucx_device_fenced_us: with a fence between the payload and UCX's counter (ucx_device_pair.cuh). prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" =
 // 1; sole_prepared_us: both. bulk_us: with 8 KiB of shared memory lent to pready. floor_us: stores, fence, flag by
 // hand, or a counter of several blocks. ratio: mpix_us by the shortest of those by hand.
 #include <map>
@@ -28,6 +28,7 @@
 #include "tests/bench/nvshmem_pair.cuh"
 #include "tests/bench/rget_port.cuh"
 #include "tests/bench/table.hpp"
+#include "tests/bench/ucx_device_pair.cuh"
 
 using namespace bench;
 
@@ -48,7 +49,7 @@ struct options {
     std::vector<scope> scopes;
     bool blocks = false;
     bool prepared = true, sole = true, bulk = true, floor = true, in_data = true, lines = true, rget = true,
-         nvshmem = true, nccl = true, host = true;
+         nvshmem = true, nccl = true, ucx = true, host = true;
     const char *csv = nullptr;
 
     bool add(const std::string &which) {
@@ -71,7 +72,7 @@ bool parse(int argc, char **argv, options &o) {
         "           [--scope all|block|warp|thread|thread-block|blocks,...] [--csv FILE]\n"
         "           [--without-prepared] [--without-sole] [--without-bulk] [--without-floor]\n"
         "           [--without-flag-in-data] [--without-ll128] [--without-rget] [--without-nvshmem]\n"
-        "           [--without-nccl] [--without-host]\n"
+        "           [--without-nccl] [--without-ucx] [--without-host]\n"
         "BYTES from 8 to 64 MiB, powers of two. --threads: of a block, up to 1024; a row for each number, of\n"
         "which every way has its own best. --csv -: CSV instead of text on the standard output.");
     line.value("min", o.least);
@@ -88,6 +89,7 @@ bool parse(int argc, char **argv, options &o) {
     line.without("without-rget", o.rget);
     line.without("without-nvshmem", o.nvshmem);
     line.without("without-nccl", o.nccl);
+    line.without("without-ucx", o.ucx);
     line.without("without-host", o.host);
     line.value("csv", o.csv);
     line.words(
@@ -132,7 +134,7 @@ struct best {
 // What a row has, as far as it has been measured.
 struct figures {
     best mpix, prepared, floor, nvshmem;
-    std::optional<double> sole, sole_prepared, bulk, in_data, lines, rget, nccl;
+    std::optional<double> sole, sole_prepared, bulk, in_data, lines, rget, nccl, ucx, ucx_fenced;
     std::string path;
 };
 
@@ -155,6 +157,8 @@ const std::vector<column> columns = {"size",
                                      "nvshmem_us",
                                      "nvshmem_blocks",
                                      "nccl_device_us",
+                                     "ucx_device_us",
+                                     "ucx_device_fenced_us",
                                      "host_send_us",
                                      "mpix_GB/s",
                                      "path"};
@@ -170,8 +174,9 @@ public:
     run(pair &c, const options &o, table *t)
         : c_(c), o_(o), table_(t), nvshmem_(o.nvshmem ? nvshmem_pair::open(c, most_volume, 1000) : nullptr) {
         check(cudaMalloc(&buffer_, most_volume), "cudaMalloc");
-        if (o.nccl && std::any_of(o.scopes.begin(), o.scopes.end(), by_nccl))
-            nccl_ = nccl_device_pair::open(c, most_volume, buffer_, nccl_missing_);
+        const bool one_group = std::any_of(o.scopes.begin(), o.scopes.end(), by_one_group);
+        if (o.nccl && one_group) nccl_ = nccl_device_pair::open(c, most_volume, buffer_, nccl_missing_);
+        if (o.ucx && one_group) ucx_ = ucx_device_pair::open(c, most_volume, buffer_, ucx_missing_);
     }
     ~run() { check(cudaFree(buffer_), "cudaFree"); }
     run(const run &) = delete;
@@ -201,7 +206,7 @@ public:
     }
 
 private:
-    static bool by_nccl(scope by) { return by != scope::thread_block; }
+    static bool by_one_group(scope by) { return by != scope::thread_block; }
     uint64_t step() const { return static_cast<uint64_t>(o_.step); }
 
     figures measured(const exchange_shape &s) {
@@ -221,7 +226,11 @@ private:
             f.lines = push_us<line_port>(c_, s, buffer_, "ll128");
         if (o_.rget && s.by == scope::thread_block) f.rget = rget_us(c_, s, buffer_);
         if (nvshmem_ && pushes) f.nvshmem.offer(nvshmem_->measure(c_, s), 1);
-        if (nccl_ && by_nccl(s.by)) f.nccl = nccl_->measure(c_, s, buffer_);
+        if (nccl_ && by_one_group(s.by)) f.nccl = nccl_->measure(c_, s, buffer_);
+        if (ucx_ && by_one_group(s.by)) {
+            f.ucx = ucx_->measure(c_, s, false);
+            f.ucx_fenced = ucx_->measure(c_, s, true);
+        }
         return f;
     }
 
@@ -277,6 +286,8 @@ private:
                      nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent,
                      blocks(f.nvshmem),
                      nccl_ ? cell_of(f.nccl) : nccl_missing_,
+                     ucx_ ? cell_of(f.ucx) : ucx_missing_,
+                     ucx_ ? cell_of(f.ucx_fenced) : ucx_missing_,
                      cell_of(host_us),
                      cell(static_cast<double>(bytes) / f.mpix.us * 1e-3),
                      f.path});
@@ -288,6 +299,8 @@ private:
     std::unique_ptr<nvshmem_pair> nvshmem_;
     std::unique_ptr<nccl_device_pair> nccl_;
     std::string nccl_missing_ = unmeasured;
+    std::unique_ptr<ucx_device_pair> ucx_;
+    std::string ucx_missing_ = unmeasured;
     char *buffer_ = nullptr;
     std::map<uint64_t, double> host_us_;
 };
