@@ -5,7 +5,8 @@
 #
 # MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has the
 # device interface that the bench is written for, 2.28's: it changes from one minor version to the next.
-# MPIX_HAVE_UCX_DEVICE, target mpix_ucx_device: a UCX with the device interface (1.22), in UCX_ROOT.
+# MPIX_HAVE_UCX_DEVICE, target mpix_ucx_device: a UCX with the device interface of 1.22, in UCX_ROOT or where libraries
+# usually are.
 # MPIX_HAVE_MPI_ACX: the header of mpi-acx. Searched in NVSHMEM_ROOT, NCCL_ROOT and MPI_ACX_ROOT (CMake's or the
 # environment's), in Python's packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
 
@@ -52,7 +53,11 @@ set(MPIX_HAVE_UCX_DEVICE OFF)
 find_path(MPIX_UCX_DEVICE_INCLUDE_DIR ucp/api/device/ucp_host.h HINTS "${UCX_ROOT}" "$ENV{UCX_ROOT}" PATH_SUFFIXES include)
 find_library(MPIX_UCX_DEVICE_UCP NAMES libucp.so.0 HINTS "${MPIX_UCX_DEVICE_INCLUDE_DIR}/../lib" NO_DEFAULT_PATH)
 find_library(MPIX_UCX_DEVICE_UCS NAMES libucs.so.0 HINTS "${MPIX_UCX_DEVICE_INCLUDE_DIR}/../lib" NO_DEFAULT_PATH)
-if(MPIX_UCX_DEVICE_INCLUDE_DIR AND MPIX_UCX_DEVICE_UCP AND MPIX_UCX_DEVICE_UCS)
+set(calls "")
+if(MPIX_UCX_DEVICE_INCLUDE_DIR)  # the calls had other names before 1.22
+    file(STRINGS "${MPIX_UCX_DEVICE_INCLUDE_DIR}/ucp/api/device/ucp_host.h" calls REGEX "ucp_device_remote_mem_list_create")
+endif()
+if(calls AND MPIX_UCX_DEVICE_UCP AND MPIX_UCX_DEVICE_UCS)
     add_library(mpix_ucx_device INTERFACE)
     target_include_directories(mpix_ucx_device SYSTEM BEFORE INTERFACE "${MPIX_UCX_DEVICE_INCLUDE_DIR}")
     target_link_libraries(mpix_ucx_device INTERFACE "${MPIX_UCX_DEVICE_UCP}" "${MPIX_UCX_DEVICE_UCS}")

@@ -81,16 +81,17 @@ bool has_ended(const process &p) {
     return started != 0 && started != p.started;  // the id has been reused
 }
 
-void process_table::exchange(bool one_node) {
-    // Open MPI takes 20 ms for MPI_Comm_split_type, as it asks the launcher where each process runs. If all have been told
-    // already, it is not needed.
-    int all_told = 0;
-    const int told = one_node;
-    MPI_Request asked = MPI_REQUEST_NULL;
-    PMPI_Iallreduce(&told, &all_told, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &asked);
-    finish_collective(asked);
+void process_table::exchange(bool told_one_node) {
+    // MPI_Comm_split_type takes Open MPI 20 ms, since it asks the launcher where each process runs. It is left out if the
+    // launcher has told all processes that the job is on one node. It is collective, so all must decide alike.
+    const int told = told_one_node;
+    int all_were_told = 0;
+    MPI_Request agreement = MPI_REQUEST_NULL;
+    PMPI_Iallreduce(&told, &all_were_told, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &agreement);
+    finish_collective(agreement);
     MPI_Comm node = MPI_COMM_WORLD;
-    if (!all_told && PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+    if (!all_were_told &&
+        PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS)
         return;
     int size = 0, job_size = 0;
     PMPI_Comm_size(node, &size);

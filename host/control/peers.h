@@ -39,8 +39,9 @@ public:
         transport::memory_probe own;   // a little memory that is not shared
         std::int64_t world_rank;
     };
-    // Collective over MPI_COMM_WORLD. `one_node`: the launcher has told this process that the whole job runs on its node.
-    void exchange(bool one_node);
+    // Collective over MPI_COMM_WORLD. `told_one_node`: the launcher has told this process that the whole job runs on its
+    // node.
+    void exchange(bool told_one_node);
     // Asks the system. Once it is true, it stays true.
     bool ended(int world_rank);
     // Whether this process can map that one's memory, whatever the host names are. Tries once.

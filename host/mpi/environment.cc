@@ -163,8 +163,9 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     start_thread_check(told_level);
     if (config().pack != gpu::pack_mode::none) gpu::prefer(config().pack);
     warn_of_unknown_variables();
-    start_setup(
-        {.thread_safe = thread_safe, .one_thread = told_level == MPI_THREAD_SINGLE, .one_node = job_is_on_one_node()});
+    start_setup({.thread_safe = thread_safe,
+                 .one_thread = told_level == MPI_THREAD_SINGLE,
+                 .told_one_node = job_is_on_one_node()});
     agree_on_report();
     start_progress();
     return MPI_SUCCESS;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/progress.h"
 
-#include <mpix/detail/give_way.h>
 #include <mpix/device.cuh>
 #include <sched.h>
 #include <unistd.h>
@@ -132,7 +131,7 @@ void note_poll() {
 // Busy at first, then ever lazier, up to what a wake-up costs anyway.
 void pause_between_rounds(unsigned idle_rounds) {
     if (idle_rounds < 200)
-        detail::give_way();
+        sched_yield();
     else
         usleep(std::min(20u * (idle_rounds / 200), longest_pause_us));
 }
@@ -161,23 +160,25 @@ void notice_unmatched_request() {
 }
 
 // A program that makes and frees requests leaves work for moments at a time. Waking the thread takes such a caller some
-// microseconds, so the thread naps for a while before it sleeps.
-constexpr unsigned naps_before_sleep = 20;
+// microseconds, so the thread sleeps only after so many naps without news.
+constexpr unsigned quiet_naps_before_sleep = 20, most_naps = 10000;
 constexpr unsigned nap_us = 50;
 
-// Until there is work, or the thread has to stop; and from time to time without, to answer inquiries of peers (inquiry.h).
+// Returns when there is work, or the thread has to stop. It also returns from time to time without work, to answer
+// inquiries of peers (inquiry.h): callers that keep bringing news must not keep it here, hence most_naps.
 void progress_state::rest() {
     std::uint64_t seen = news.load(std::memory_order_relaxed);
-    for (unsigned naps = 0; naps < naps_before_sleep; ++naps) {
-        if (stop.load(std::memory_order_relaxed) || work()) return;
+    for (unsigned quiet = 0, in_all = 0; quiet < quiet_naps_before_sleep; ++quiet, ++in_all) {
+        if (stop.load(std::memory_order_relaxed) || work() || in_all == most_naps) return;
         usleep(nap_us);
         const std::uint64_t now = news.load(std::memory_order_relaxed);
-        if (std::exchange(seen, now) != now) naps = 0;
+        if (std::exchange(seen, now) != now) quiet = 0;
     }
     std::unique_lock lock(mutex);
     awake.store(false, std::memory_order_relaxed);
-    // Either this finds the news of a caller, and so its work, or the caller finds the thread asleep.
-    news.fetch_add(0, std::memory_order_acq_rel);  // pairs: H13
+    // Either this finds the news of a caller, and so its work, or the caller finds the thread asleep. It adds 1, though 0 would
+    // do: clang drops an addition of 0 whose result is not used, and with it the order.
+    news.fetch_add(1, std::memory_order_acq_rel);  // pairs: H13
     wake.wait_for(lock, std::chrono::duration<double>(notice_seconds() / 4),
                   [this] { return stop.load(std::memory_order_relaxed) || work(); });
     awake.store(true, std::memory_order_relaxed);

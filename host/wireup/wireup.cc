@@ -242,13 +242,13 @@ status introduce_to(int world_rank, transport::network &network) {
     return setup().channel.introduce_to(world_rank, network);
 }
 
-void start_setup(const job_facts &job) {
+void start_setup(const init_facts &found) {
     const std::lock_guard lock(setup_mutex());
     setup_state &s = setup();
     static_cast<void>(this_world_rank());  // asks, for the progress thread
-    s.thread_safe = job.thread_safe;
-    s.one_thread = job.one_thread;
-    s.processes.exchange(job.one_node);
+    s.thread_safe = found.thread_safe;
+    s.one_thread = found.one_thread;
+    s.processes.exchange(found.told_one_node);
     s.channel.open();
     s.running.store(true, std::memory_order_release);  // pairs: H9
 }

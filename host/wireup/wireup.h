@@ -12,13 +12,14 @@
 
 namespace mpix {
 
-struct job_facts {
-    bool thread_safe = false;  // the MPI library may be called from any thread
-    bool one_thread = false;   // the user has only one
-    bool one_node = false;     // the launcher has told this process that the whole job runs on its node
+// What MPI_Init has found out.
+struct init_facts {
+    bool thread_safe = false;    // the MPI library may be called from any thread
+    bool one_thread = false;     // the user has only one
+    bool told_one_node = false;  // the launcher has told this process that the whole job runs on its node
 };
 // Called in MPI_Init. Collective.
-void start_setup(const job_facts &job);
+void start_setup(const init_facts &found);
 // Called in MPI_Finalize. Collective: answers peers until all have called it, or one is found to have ended.
 void stop_setup();
 

@@ -11,9 +11,10 @@
 // the sender mark a partition each ready, and each block of the receiver waits for the whole message, which is one
 // partition there. Of several numbers of blocks, each way shows the one that is best for it.
 //
-// ucx_device_fenced_us: with a fence between the payload and UCX's counter (ucx_device_pair.cuh). prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" =
+// prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" =
 // 1; sole_prepared_us: both. bulk_us: with 8 KiB of shared memory lent to pready. floor_us: stores, fence, flag by
-// hand, or a counter of several blocks. ratio: mpix_us by the shortest of those by hand.
+// hand, or a counter of several blocks. ratio: mpix_us by the shortest of those by hand. ucx_device_fenced_us: with a
+// fence between the payload and UCX's counter (ucx_device_pair.cuh).
 #include <map>
 #include <optional>
 #include <string>
@@ -178,7 +179,11 @@ public:
         if (o.nccl && one_group) nccl_ = nccl_device_pair::open(c, most_volume, buffer_, nccl_missing_);
         if (o.ucx && one_group) ucx_ = ucx_device_pair::open(c, most_volume, buffer_, ucx_missing_);
     }
-    ~run() { check(cudaFree(buffer_), "cudaFree"); }
+    ~run() {
+        MPI_Barrier(MPI_COMM_WORLD);  // the peer's kernels store to UCX's memory no more
+        ucx_ = nullptr;               // which has buffer_ registered
+        check(cudaFree(buffer_), "cudaFree");
+    }
     run(const run &) = delete;
     run &operator=(const run &) = delete;
 

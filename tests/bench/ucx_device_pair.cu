@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/bench/ucx_device_pair.cuh"
 
-// Headers of a newer UCX than the compiler's warnings expect.
+// UCX's headers do not pass these warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -21,6 +21,7 @@ namespace bench {
 namespace {
 
 constexpr double setup_patience_s = 30;
+constexpr uint64_t counter_bytes = 4096;
 
 // As a kernel's argument. Element 0 of the remote list is the peer's payloads, element 1 its counter.
 struct ucx_ends {
@@ -48,7 +49,7 @@ struct ucx_port {
         group.sync();
         ucp_device_put<level>(ends.local, 0, at, ends.remote, 0, at, ends.bytes, 0, UCP_DEVICE_FLAG_NODELAY, nullptr);
         if (Fenced && group.thread_rank() == 0)
-            __threadfence_system();  // the stores of all, behind the barrier of the put
+            __threadfence_system();  // the put ends with a barrier, so of all threads' stores
         ucp_device_counter_inc<level>(1, ends.remote, 1, 0, 0, UCP_DEVICE_FLAG_NODELAY, nullptr);
     }
 
@@ -106,16 +107,26 @@ std::vector<char> swap_bytes(const pair &c, const void *mine, size_t bytes) {
 class ucx_session final : public ucx_device_pair {
 public:
     // Both ranks go from step to step together, and no further than either of them comes.
-    bool begin(const pair &c, uint64_t most_bytes, char *out) {
+    bool begin(pair &c, uint64_t most_bytes, char *out) {
         out_ = out;
-        return agreed("ucp_init", open_worker()) && agreed("ucp_ep_create", connect(c)) &&
-               agreed("GPU memory", register_memory(c, most_bytes)) && agreed("ucp_am_send", greet()) && make_lists(c);
+        most_bytes_ = most_bytes;
+        if (!agreed("ucp_init", open_worker()) || !agreed("ucp_ep_create", connect(c)) ||
+            !agreed("ucp_mem_map", register_memory()) || !agreed("ucp_ep_rkey_unpack", unpack_keys(c)) ||
+            !agreed("ucp_am_send", greet()) || !make_lists())
+            return false;
+        for (const scope by : {scope::block, scope::warp, scope::thread})
+            if (!works(c, {by, 1, usual_threads, 1024, 8, 1}))
+                return failed(std::string("trial by a ") + scope_names[static_cast<int>(by)]);
+        return true;
     }
     ~ucx_session() override {
         if (ends_.remote != nullptr) ucp_device_mem_list_release(ends_.remote);
         if (ends_.local != nullptr) ucp_device_mem_list_release(ends_.local);
-        for (ucp_rkey_h key : {in_.theirs, counter_.theirs})
-            if (key != nullptr) ucp_rkey_destroy(key);
+        if (address_ != nullptr) ucp_worker_release_address(worker_, address_);
+        for (const shared &s : {in_, counter_}) {
+            if (s.packed != nullptr) ucp_rkey_buffer_release(s.packed);
+            if (s.theirs != nullptr) ucp_rkey_destroy(s.theirs);
+        }
         for (ucp_mem_h memory : {in_.mine, counter_.mine, outgoing_})
             if (memory != nullptr) ucp_mem_unmap(context_, memory);
         if (worker_ != nullptr) ucp_worker_destroy(worker_);  // and its endpoint
@@ -128,13 +139,10 @@ public:
 
     double measure(pair &c, const exchange_shape &s, bool fenced) override {
         return c.measure(s.epochs, "ucx device", out_, static_cast<char *>(in_.at), s.total(), [&](int) {
-            ends_.bytes = s.bytes;
-            check(cudaMemcpy(&ends_.before, counter_.at, sizeof ends_.before, cudaMemcpyDeviceToHost), "cudaMemcpy");
-            MPI_Barrier(MPI_COMM_WORLD);  // before the peer counts on
             if (fenced)
-                start<true>(c, s, ends_);
+                play_once<true>(c, s);
             else
-                start<false>(c, s, ends_);
+                play_once<false>(c, s);
             return half_round_trip_us(c.outcome("ucx device"), s.count);
         });
     }
@@ -142,7 +150,8 @@ public:
 private:
     // GPU memory of both ranks, and the keys to it.
     struct shared {
-        void *at = nullptr;
+        void *at = nullptr, *packed = nullptr;
+        size_t packed_bytes = 0;
         ucp_mem_h mine = nullptr;
         ucp_rkey_h theirs = nullptr;
         uint64_t peer_at = 0;
@@ -151,15 +160,29 @@ private:
     bool agreed(const char *step, ucs_status_t status) {
         int all = status == UCS_OK;
         MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-        if (all) return true;
-        why_ = std::string("failed: ") + step + (status == UCS_OK ? "" : std::string(": ") + ucs_status_string(status));
+        return all || failed(step + (status == UCS_OK ? "" : std::string(": ") + ucs_status_string(status)));
+    }
+    bool failed(const std::string &why) {
+        why_ = "failed: " + why;
         std::replace(why_.begin(), why_.end(), ',', ';');  // a cell of CSV
         return false;
+    }
+    bool works(pair &c, const exchange_shape &s) {
+        return c.succeeds("ucx device trial", out_, static_cast<char *>(in_.at), s.total(),
+                          [&] { play_once<true>(c, s); });
+    }
+    template <bool Fenced>
+    void play_once(pair &c, const exchange_shape &s) {
+        ends_.bytes = s.bytes;
+        check(cudaMemcpy(&ends_.before, counter_.at, sizeof ends_.before, cudaMemcpyDeviceToHost), "cudaMemcpy");
+        MPI_Barrier(MPI_COMM_WORLD);  // neither kernel adds to a counter before both have been read
+        start<Fenced>(c, s, ends_);
+        c.finish("ucx device");
     }
 
     ucs_status_t open_worker() {
         // UCX takes memory for the host's if it has not seen the allocation, and it does not see those of a CUDA runtime that
-        // is linked statically.
+        // is linked statically. This is for all UCX in the process, the MPI library's too.
         ucs_global_opts.enable_memtype_cache = UCS_NO;
         ucp_params_t wanted{};
         wanted.field_mask = UCP_PARAM_FIELD_FEATURES;
@@ -168,15 +191,12 @@ private:
         ucp_worker_params_t worker{};
         worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
         worker.thread_mode = UCS_THREAD_MODE_SINGLE;
-        return ucp_worker_create(context_, &worker, &worker_);
+        if (const ucs_status_t bad = ucp_worker_create(context_, &worker, &worker_); bad != UCS_OK) return bad;
+        return ucp_worker_get_address(worker_, &address_, &address_bytes_);
     }
 
     ucs_status_t connect(const pair &c) {
-        ucp_address_t *mine = nullptr;
-        size_t bytes = 0;
-        if (const ucs_status_t bad = ucp_worker_get_address(worker_, &mine, &bytes); bad != UCS_OK) return bad;
-        const std::vector<char> theirs = swap_bytes(c, mine, bytes);
-        ucp_worker_release_address(worker_, mine);
+        const std::vector<char> theirs = swap_bytes(c, address_, address_bytes_);
         ucp_ep_params_t to{};
         to.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
         to.address = reinterpret_cast<const ucp_address_t *>(theirs.data());
@@ -198,17 +218,11 @@ private:
         return UCS_OK;
     }
 
-    ucs_status_t share(const pair &c, uint64_t bytes, shared &out) {
+    ucs_status_t share(uint64_t bytes, shared &out) {
         if (cudaMalloc(&out.at, bytes) != cudaSuccess || cudaMemset(out.at, 0, bytes) != cudaSuccess)
             return UCS_ERR_NO_MEMORY;
         if (const ucs_status_t bad = map(out.at, bytes, out.mine); bad != UCS_OK) return bad;
-        void *packed = nullptr;
-        size_t length = 0;
-        if (const ucs_status_t bad = ucp_rkey_pack(context_, out.mine, &packed, &length); bad != UCS_OK) return bad;
-        const std::vector<char> theirs = swap_bytes(c, packed, length), at = swap_bytes(c, &out.at, sizeof out.at);
-        ucp_rkey_buffer_release(packed);
-        std::memcpy(&out.peer_at, at.data(), sizeof out.peer_at);
-        return ucp_ep_rkey_unpack(endpoint_, theirs.data(), &out.theirs);
+        return ucp_rkey_pack(context_, out.mine, &out.packed, &out.packed_bytes);
     }
     ucs_status_t map(void *at, uint64_t bytes, ucp_mem_h &out) {
         ucp_mem_map_params_t what{};
@@ -218,15 +232,24 @@ private:
         what.length = bytes;
         return ucp_mem_map(context_, &what, &out);
     }
-    ucs_status_t register_memory(const pair &c, uint64_t most_bytes) {
-        most_bytes_ = most_bytes;
-        if (const ucs_status_t bad = share(c, most_bytes, in_); bad != UCS_OK) return bad;
-        if (const ucs_status_t bad = share(c, 4096, counter_); bad != UCS_OK) return bad;
-        return map(out_, most_bytes, outgoing_);
+    ucs_status_t register_memory() {
+        if (const ucs_status_t bad = share(most_bytes_, in_); bad != UCS_OK) return bad;
+        if (const ucs_status_t bad = share(counter_bytes, counter_); bad != UCS_OK) return bad;
+        return map(out_, most_bytes_, outgoing_);
+    }
+    ucs_status_t unpack_keys(const pair &c) {
+        ucs_status_t status = UCS_OK;
+        for (shared *const s : {&in_, &counter_}) {
+            const std::vector<char> key = swap_bytes(c, s->packed, s->packed_bytes),
+                                    at = swap_bytes(c, &s->at, sizeof s->at);
+            std::memcpy(&s->peer_at, at.data(), sizeof s->peer_at);
+            if (status == UCS_OK) status = ucp_ep_rkey_unpack(endpoint_, key.data(), &s->theirs);
+        }
+        return status;
     }
 
-    // The remote list wants connected endpoints.
-    bool make_lists(const pair &c) {
+    // The remote list wants connected endpoints, so it is tried until both are, while both ranks make progress.
+    bool make_lists() {
         ucp_device_mem_list_elem_t elements[2]{};
         ucp_device_mem_list_params_t list{};
         list.field_mask = UCP_DEVICE_MEM_LIST_PARAMS_FIELD_ELEMENTS | UCP_DEVICE_MEM_LIST_PARAMS_FIELD_ELEMENT_SIZE |
@@ -250,14 +273,14 @@ private:
             elements[k].ep = endpoint_;
             elements[k].rkey = theirs[k]->theirs;
             elements[k].remote_addr = theirs[k]->peer_at;
-            elements[k].length = k == 0 ? most_bytes_ : 4096;
+            elements[k].length = k == 0 ? most_bytes_ : counter_bytes;
         }
         list.num_elements = 2;
         const double since = MPI_Wtime();
         ucs_status_t status = UCS_ERR_NOT_CONNECTED;
-        for (int all = 0; !all && MPI_Wtime() - since < setup_patience_s;) {
+        for (int all = 0; !all;) {
             if (status == UCS_ERR_NOT_CONNECTED) status = ucp_device_remote_mem_list_create(&list, &ends_.remote);
-            all = status != UCS_ERR_NOT_CONNECTED;
+            all = status != UCS_ERR_NOT_CONNECTED || MPI_Wtime() - since > setup_patience_s;
             MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
             for (int k = 0; k < 100; ++k) ucp_worker_progress(worker_);
         }
@@ -267,6 +290,8 @@ private:
 
     char *out_ = nullptr, greeting_[8] = "hello";
     uint64_t most_bytes_ = 0;
+    ucp_address_t *address_ = nullptr;
+    size_t address_bytes_ = 0;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     ucp_ep_h endpoint_ = nullptr;

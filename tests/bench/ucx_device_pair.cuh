@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The same ping-pong by UCX's device interface (ucp_device_put, ucp_device_counter_inc), where the build has found it. Within
+// The ping-pong of ping_pong.cuh by UCX's device interface (ucp_device_put, ucp_device_counter_inc), where the build has found it. Within
 // a node its kernels store to the peer through UCX's mapping (cuda_ipc). By a thread, a warp or a block.
 #ifndef MPIX_TESTS_BENCH_UCX_DEVICE_PAIR_CUH
 #define MPIX_TESTS_BENCH_UCX_DEVICE_PAIR_CUH

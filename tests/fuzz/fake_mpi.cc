@@ -12,7 +12,7 @@ std::deque<fake_mpi::message> fake_mpi::inbox;
 std::deque<fake_mpi::message> fake_mpi::sent;
 std::vector<std::string> fake_mpi::neighbours;
 std::string fake_mpi::told;
-int fake_mpi::least_of_neighbours = 1;
+int fake_mpi::least_of_neighbours = 1, fake_mpi::splits = 0;
 bool fake_mpi::sends_held_up, fake_mpi::keeps_sent;
 int fake_mpi::barriers_begun, fake_mpi::barriers_that_end = fake_mpi::all;
 
@@ -51,6 +51,7 @@ int PMPI_Comm_rank(MPI_Comm, int *rank) {
 }
 int PMPI_Comm_split_type(MPI_Comm comm, int, int, MPI_Info, MPI_Comm *node) {
     *node = comm;
+    ++fake_mpi::splits;
     return fake_mpi::neighbours.empty() ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 int PMPI_Comm_size(MPI_Comm, int *size) {

@@ -21,6 +21,7 @@ extern std::deque<message> inbox;
 extern std::vector<std::string> neighbours;  // what each of them says in an allgather
 extern std::string told;                     // what we have said in it
 extern int least_of_neighbours;              // in a reduction to the least
+extern int splits;                           // calls of MPI_Comm_split_type
 extern bool sends_held_up, keeps_sent;
 extern std::deque<message> sent;  // to others
 constexpr int all = 1 << 20;

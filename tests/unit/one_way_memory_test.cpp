@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Processes of one node that cannot all map each other's memory, as in containers, where the MPI library is for one
-// thread at a time.
+// Which processes share a node's memory; and those of one node that cannot all map each other's, as in containers,
+// where the MPI library is for one thread at a time.
 #include <unistd.h>
 
 #include <cstring>
@@ -72,6 +72,35 @@ TEST_CASE("the job shares memory if everybody can map the next one's, and not ot
         CHECK_FALSE(processes.all_share_memory());
         CHECK(processes.shares_memory(1));
         fake_mpi::least_of_neighbours = 1;
+    }
+    transport::node_memory().release(inbox);
+}
+
+TEST_CASE("exchange() asks the MPI library who is on the node, unless every process was told that all are") {
+    transport::region inbox;
+    REQUIRE(transport::node_memory().allocate(inbox_bytes(2), transport::on_host, inbox).ok());
+    on_our_node(neighbour_with(inbox));
+    fake_mpi::splits = 0;
+    fake_mpi::least_of_neighbours = 1;
+    process_table processes;
+    SECTION("all were told") {
+        processes.exchange(true);
+        CHECK(fake_mpi::splits == 0);
+        CHECK(processes.all_share_memory());
+        CHECK(processes.shares_memory(1));
+    }
+    SECTION("we were not") {
+        processes.exchange(false);
+        CHECK(fake_mpi::splits == 1);
+        CHECK(processes.all_share_memory());
+    }
+    SECTION("another was not") {
+        fake_mpi::least_of_neighbours =
+            0;  // also says that another cannot map, so all_share_memory() says nothing here
+        processes.exchange(true);
+        fake_mpi::least_of_neighbours = 1;
+        CHECK(fake_mpi::splits == 1);
+        CHECK(processes.shares_memory(1));
     }
     transport::node_memory().release(inbox);
 }

@@ -69,7 +69,7 @@ MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const
     std::uint64_t begin = 0;  // not asked for before the first looks, since that takes as long as one
     bool long_already = false;
     for (unsigned looks = 1; !reached(); ++looks) {
-        if (looks % 32 == 0 || timeout_ns == 0) {
+        if (looks % 32 == 0 || timeout_ns == 0 || (!MPIX_ON_GPU && long_already)) {
             if (has_failed(x)) return MPI_ERR_OTHER;
             if (timeout_ns != default_timeout || !MPIX_ON_GPU) {
                 const std::uint64_t now = mpix::detail::now_ns();
