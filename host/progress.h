@@ -15,9 +15,11 @@ namespace mpix {
 
 class request;
 
+// When the thread looks: at once, if it is not busy; or soon, within some 100 us, which takes the caller less time.
+enum class thread_looks { at_once, soon };
 // This request needs the engine until its advance() says otherwise.
-void progress_attend(const std::shared_ptr<request> &r);
-// Something has changed that the sleeping thread should look at.
+void progress_attend(const std::shared_ptr<request> &r, thread_looks when = thread_looks::at_once);
+// Something has changed that the sleeping thread should look at, soon.
 void progress_wake();
 // Something is under way that ends soon: no naps meanwhile.
 void progress_busy();

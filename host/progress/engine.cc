@@ -168,9 +168,12 @@ constexpr unsigned nap_us = 50;
 // inquiries of peers (inquiry.h): callers that keep bringing news must not keep it here, hence most_naps.
 void progress_state::rest() {
     std::uint64_t seen = news.load(std::memory_order_relaxed);
+    const auto called = [this] { return stop.load(std::memory_order_relaxed) || work(); };
     for (unsigned quiet = 0, in_all = 0; quiet < quiet_naps_before_sleep; ++quiet, ++in_all) {
-        if (stop.load(std::memory_order_relaxed) || work() || in_all == most_naps) return;
-        usleep(nap_us);
+        if (called() || in_all == most_naps) return;
+        std::unique_lock lock(mutex);
+        if (wake.wait_for(lock, std::chrono::microseconds(nap_us), called)) return;
+        lock.unlock();
         const std::uint64_t now = news.load(std::memory_order_relaxed);
         if (std::exchange(seen, now) != now) quiet = 0;
     }
@@ -179,8 +182,7 @@ void progress_state::rest() {
     // Either this finds the news of a caller, and so its work, or the caller finds the thread asleep. It adds 1, though 0 would
     // do: clang drops an addition of 0 whose result is not used, and with it the order.
     news.fetch_add(1, std::memory_order_acq_rel);  // pairs: H13
-    wake.wait_for(lock, std::chrono::duration<double>(notice_seconds() / 4),
-                  [this] { return stop.load(std::memory_order_relaxed) || work(); });
+    wake.wait_for(lock, std::chrono::duration<double>(notice_seconds() / 4), called);
     awake.store(true, std::memory_order_relaxed);
 }
 
@@ -232,6 +234,15 @@ void ensure_thread() {
         say("MPIX_PROGRESS_CPUS: the progress thread could not be bound to \"" + config().progress_cpus + "\"");
 }
 
+void wake_thread(thread_looks when) {
+    progress_state &s = state();
+    s.news.fetch_add(1, std::memory_order_acq_rel);  // pairs: H13
+    if (when == thread_looks::soon && s.awake.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(s.mutex);
+    ensure_thread();
+    s.wake.notify_one();
+}
+
 }  // namespace
 
 place_in_progress::place_in_progress() {
@@ -247,7 +258,7 @@ place_in_progress::place_in_progress() {
 }
 place_in_progress::~place_in_progress() { state().requests.fetch_sub(1, std::memory_order_relaxed); }
 
-void progress_attend(const std::shared_ptr<request> &r) {
+void progress_attend(const std::shared_ptr<request> &r, thread_looks when) {
     progress_state &s = state();
     {
         const std::lock_guard lock(s.mutex);
@@ -258,17 +269,10 @@ void progress_attend(const std::shared_ptr<request> &r) {
             s.any.store(true, std::memory_order_release);  // pairs: H3
         }
     }
-    progress_wake();
+    wake_thread(when);
 }
 
-void progress_wake() {
-    progress_state &s = state();
-    s.news.fetch_add(1, std::memory_order_acq_rel);  // pairs: H13
-    if (s.awake.load(std::memory_order_relaxed)) return;
-    const std::lock_guard lock(s.mutex);
-    ensure_thread();
-    s.wake.notify_one();
-}
+void progress_wake() { wake_thread(thread_looks::soon); }
 
 void progress_busy() { state().news.fetch_add(1, std::memory_order_relaxed); }
 

@@ -122,7 +122,11 @@ int send_request::ready_with_kernels(int partition) {
     return MPI_SUCCESS;
 }
 
-void send_request::attend() { progress_attend(shared_from_this()); }
+void send_request::attend() {
+    // Within host memory of a node a partition is left to the engine only until the pair is set up.
+    const bool soon = network() == nullptr && place.owner == nullptr && !exported_to_host;
+    progress_attend(shared_from_this(), soon ? thread_looks::soon : thread_looks::at_once);
+}
 
 int send_request::ready_range(int low, int high, int &refused) {
     if (exported_to_host && device == nullptr && active()) {
