@@ -82,8 +82,8 @@ bool has_ended(const process &p) {
 }
 
 void process_table::exchange(bool told_one_node) {
-    // MPI_Comm_split_type takes Open MPI 20 ms, since it asks the launcher where each process runs. It is left out if the
-    // launcher has told all processes that the job is on one node. It is collective, so all must decide alike.
+    // MPI_Comm_split_type takes Open MPI up to 30 ms at times. It is left out if the launcher has told all processes that
+    // the job is on one node. It is collective, so all must decide alike.
     const int told = told_one_node;
     int all_were_told = 0;
     MPI_Request agreement = MPI_REQUEST_NULL;

@@ -22,6 +22,7 @@
 #include "tests/bench/command_line.hpp"
 #include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
+#include "tests/bench/partitioned_calls.hpp"
 #include "tests/bench/line_clock.hpp"
 
 namespace {
@@ -78,27 +79,9 @@ protected:
     MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// The names that mpix answers to, or those of the library behind it.
-struct partitioned_calls {
-    const char *name;
-    decltype(&MPI_Psend_init) psend_init;
-    decltype(&MPI_Precv_init) precv_init;
-    decltype(&MPI_Startall) startall;
-    decltype(&MPI_Pready) pready;
-    decltype(&MPI_Parrived) parrived;
-    decltype(&MPI_Waitall) waitall;
-    decltype(&MPI_Request_free) request_free;
-};
-constexpr partitioned_calls mpix_calls = {"mpix",     MPI_Psend_init, MPI_Precv_init, MPI_Startall,
-                                          MPI_Pready, MPI_Parrived,   MPI_Waitall,    MPI_Request_free};
-#if MPIX_LIBRARY_IS_PARTITIONED
-constexpr partitioned_calls library_calls = {"library",   PMPI_Psend_init, PMPI_Precv_init, PMPI_Startall,
-                                             PMPI_Pready, PMPI_Parrived,   PMPI_Waitall,    PMPI_Request_free};
-#endif
-
 class by_partitions final : public way {
 public:
-    explicit by_partitions(const partitioned_calls &calls) : calls_(calls) {}
+    explicit by_partitions(const bench::partitioned_calls &calls) : calls_(calls) {}
     const char *name() const override { return calls_.name; }
     void make(const shape &s, char *out, char *in, int peer) override {
         must(calls_.psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 1, comm_, MPI_INFO_NULL, &both_[0]),
@@ -119,7 +102,7 @@ public:
     }
 
 private:
-    const partitioned_calls &calls_;
+    const bench::partitioned_calls &calls_;
     MPI_Request both_[2];
 };
 
@@ -390,9 +373,9 @@ int main(int argc, char **argv) {
     if (o.threads > 1 && provided < MPI_THREAD_MULTIPLE) fail("no MPI_THREAD_MULTIPLE");
 
     std::vector<std::unique_ptr<way>> made;
-    made.push_back(std::make_unique<by_partitions>(mpix_calls));
+    made.push_back(std::make_unique<by_partitions>(bench::mpix_calls));
 #if MPIX_LIBRARY_IS_PARTITIONED
-    made.push_back(std::make_unique<by_partitions>(library_calls));
+    made.push_back(std::make_unique<by_partitions>(bench::library_calls));
 #endif
     made.push_back(std::make_unique<by_messages>());
     made.push_back(std::make_unique<by_isend>());

@@ -16,6 +16,7 @@
 #include "tests/bench/command_line.hpp"
 #include "tests/bench/host_machine.hpp"
 #include "tests/bench/median.hpp"
+#include "tests/bench/partitioned_calls.hpp"
 #include "tests/bench/table.hpp"
 
 namespace {
@@ -44,29 +45,21 @@ void check_number(int number) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// MPI_ is mpix, PMPI_ the library without it.
-void by_mpix(const partner &e) {
+void by_partitions(const bench::partitioned_calls &calls, const partner &e) {
     MPI_Request both[2];
-    must(MPI_Psend_init(out, 1, bytes, MPI_BYTE, e.peer, 1, e.comm, MPI_INFO_NULL, &both[0]), "MPI_Psend_init");
-    must(MPI_Precv_init(in, 1, bytes, MPI_BYTE, e.peer, 1, e.comm, MPI_INFO_NULL, &both[1]), "MPI_Precv_init");
-    must(MPI_Startall(2, both), "MPI_Startall");
-    must(MPI_Pready(0, both[0]), "MPI_Pready");
-    must(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "MPI_Waitall");
-    for (MPI_Request &r : both) must(MPI_Request_free(&r), "MPI_Request_free");
+    must(calls.psend_init(out, 1, bytes, MPI_BYTE, e.peer, 1, e.comm, MPI_INFO_NULL, &both[0]), "Psend_init");
+    must(calls.precv_init(in, 1, bytes, MPI_BYTE, e.peer, 1, e.comm, MPI_INFO_NULL, &both[1]), "Precv_init");
+    must(calls.startall(2, both), "Startall");
+    must(calls.pready(0, both[0]), "Pready");
+    must(calls.waitall(2, both, MPI_STATUSES_IGNORE), "Waitall");
+    for (MPI_Request &r : both) must(calls.request_free(&r), "Request_free");
 }
-
+void by_mpix(const partner &e) { by_partitions(bench::mpix_calls, e); }
 #if MPIX_LIBRARY_IS_PARTITIONED
-void by_library(const partner &e) {
-    MPI_Request both[2];
-    must(PMPI_Psend_init(out, 1, bytes, MPI_BYTE, e.peer, 2, e.comm, MPI_INFO_NULL, &both[0]), "PMPI_Psend_init");
-    must(PMPI_Precv_init(in, 1, bytes, MPI_BYTE, e.peer, 2, e.comm, MPI_INFO_NULL, &both[1]), "PMPI_Precv_init");
-    must(PMPI_Startall(2, both), "PMPI_Startall");
-    must(PMPI_Pready(0, both[0]), "PMPI_Pready");
-    must(PMPI_Waitall(2, both, MPI_STATUSES_IGNORE), "PMPI_Waitall");
-    for (MPI_Request &r : both) must(PMPI_Request_free(&r), "PMPI_Request_free");
-}
+void by_library(const partner &e) { by_partitions(bench::library_calls, e); }
 #endif
 
+// By the library alone (PMPI_).
 void by_persistent(const partner &e) {
     MPI_Request both[2];
     must(PMPI_Send_init(out, bytes, MPI_BYTE, e.peer, 3, e.comm, &both[0]), "MPI_Send_init");

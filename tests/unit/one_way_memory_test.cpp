@@ -95,8 +95,8 @@ TEST_CASE("exchange() asks the MPI library who is on the node, unless every proc
         CHECK(processes.all_share_memory());
     }
     SECTION("another was not") {
-        fake_mpi::least_of_neighbours =
-            0;  // also says that another cannot map, so all_share_memory() says nothing here
+        // It also says that another cannot map, so all_share_memory() says nothing here.
+        fake_mpi::least_of_neighbours = 0;
         processes.exchange(true);
         fake_mpi::least_of_neighbours = 1;
         CHECK(fake_mpi::splits == 1);
