@@ -30,10 +30,9 @@ struct device_route {
     const mpix_layouts *layouts = nullptr;
     const mpix_posting *postings = nullptr;
     char *inline_buffer = nullptr;
-    std::uint64_t *told = nullptr;
-    std::uint64_t offload_bytes = 0;
-    std::uint32_t copy_engine_bytes = 0, rget_bytes = 0;
     std::uint64_t *wanted = nullptr;
+    std::uint32_t offload_bytes = 0, copy_engine_bytes = 0, rget_bytes = 0, unused = 0;
+    std::uint64_t *told = nullptr;
     const char *peer_buffer = nullptr;
     std::uint64_t *answers = nullptr;
     std::uint64_t *kernel_clear_to_send = nullptr;

@@ -14,7 +14,7 @@
 namespace mpix {
 
 std::uint64_t bytes_with_rts(std::uint64_t partitions) {
-    return (detail::words_before_rts(partitions) + partitions) * sizeof(std::uint64_t);
+    return (detail::words_before_rts(partitions) + partitions + 1) * sizeof(std::uint64_t);
 }
 
 std::uint64_t answers_in_words(std::uint64_t partitions) {

@@ -94,7 +94,7 @@ void refused() {
         bool sent = true;
         std::thread sender([&] {
             if (!sends()) return;
-            sent = e == 0 ? send_all(m.sending, m.epoch, 1)
+            sent = e == 0 ? send_first(m.sending, m.epoch)
                           : send_wanted(m.sending, 0, m.epoch, e % 2 == 0 ? 0 : 90'000'000);
         });
         if (receives()) {
@@ -113,7 +113,7 @@ void refused() {
 
 void first_epoch(read_message &m) {
     m.start();
-    std::thread sender([&] { must(!sends() || send_all(m.sending, m.epoch, 1), "it could not be marked ready"); });
+    std::thread sender([&] { must(!sends() || send_first(m.sending, m.epoch), "it could not be marked ready"); });
     if (receives())
         must(receive_all(m.receiving, 1, 2, [&](int j) { return m.right_now(j); }), "a kernel has found an error");
     sender.join();

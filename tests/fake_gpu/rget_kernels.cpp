@@ -37,6 +37,16 @@ bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed) {
     return true;
 }
 
+bool send_first(mpix_prequest *send, std::uint64_t epoch) {
+    mpix_prequest *const r = request_of(send);
+    for (const std::uint64_t end = now_ns() + 60'000'000'000u; load_pointer(&r->wanted) == nullptr; give_way())
+        if (now_ns() > end) return false;
+    would_have_offered(r, epoch);
+    for (int p = 0; p < r->partitions; ++p)
+        if (mpix::pready(mpix::this_thread(), p, send) != MPI_SUCCESS) return false;
+    return true;
+}
+
 bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch, std::uint64_t later_ns) {
     const std::uint64_t end = now_ns() + 60'000'000'000u;
     while (!is_wanted(request_of(send), partition, epoch, request_of(send)->partition_bytes)) {

@@ -14,7 +14,9 @@ namespace fake_kernels {
 
 // A lone thread readies all partitions, most of them when somebody waits for them, or after a while. False: an error.
 bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed);
-// The same for one, so long after somebody waits for it.
+// The same, of an epoch in which nobody asks; once the route is there, it says that it would have offered them.
+bool send_first(mpix_prequest *send, std::uint64_t epoch);
+// One, so long after somebody waits for it.
 bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch, std::uint64_t later_ns);
 // Groups that wait for all partitions in turn and look at each.
 bool receive_all(mpix_prequest *receive, int groups, int threads, const std::function<bool(int)> &right);

@@ -194,7 +194,7 @@ end:
 
 // ---- groups of the receiver's --------------------------------------------------------------------------
 
-// read_rts, of what this group has claimed.
+// read_claimed.
 inline read(p) {
 #ifdef WITHOUT_READ_BEFORE_ANSWER
     answer[p] = 2 * e;
@@ -218,7 +218,7 @@ inline read(p) {
 
 active [G] proctype group() {
     byte e, i;
-    bool mine;
+    bool mine, asks;
 end:
     do
     :: atomic { waiting > 0 && r_epoch > e -> e = r_epoch };
@@ -226,25 +226,29 @@ end:
         :: goto over  // the user's kernel waits for something else
         :: true
         fi;
-        // ask_for
-        d_step {
+        // ask_early or ask_for, unless the sender has not said that it would offer (any group may have missed that).
+        if
+        :: d_step {
+            asks = true;
             i = 0;
             do
             :: i < N -> wanted[i] = e; i++
             :: else -> break
             od;
             i = 0
-        };
-        // find_rts
+        }
+        :: true -> asks = false
+        fi;
+        // read_rts, await_all
         do
         :: FLAGS(e) ->
             // wait_arrived returns.
             assert(landing[0] == e && landing[LAST] == e);
             break
 #ifdef WITHOUT_EPOCH_OF_OFFER
-        :: flag[0] < e && offer[0] != 0 && taken[0] < 2 * e - 1 ->
+        :: asks && flag[0] < e && offer[0] != 0 && taken[0] < 2 * e - 1 ->
 #else
-        :: CAN_READ(0, e) ->
+        :: asks && CAN_READ(0, e) ->
 #endif
             d_step { mine = (taken[0] < 2 * e - 1); taken[0] = 2 * e - 1 };
 #ifdef WITHOUT_TAKEN_CLAIM
@@ -256,7 +260,7 @@ end:
             fi;
             mine = false
 #if N == 2
-        :: CAN_READ(1, e) ->
+        :: asks && CAN_READ(1, e) ->
             d_step { mine = (taken[1] < 2 * e - 1); taken[1] = 2 * e - 1 };
             if
             :: mine -> read(1)
@@ -272,7 +276,8 @@ end:
             // refuse_rts, at its deadline.
 #ifndef WITHOUT_REFUSAL
             do
-            :: i < N && flag[i] < e ->
+            :: !asks -> break
+            :: asks && i < N && flag[i] < e ->
                 d_step { mine = (taken[i] < 2 * e - 1); taken[i] = 2 * e - 1 };
 #ifdef WITHOUT_REFUSAL_CLAIM
                 mine = true;
@@ -283,7 +288,7 @@ end:
                 fi;
                 mine = false;
                 i++
-            :: i < N && flag[i] >= e -> i++
+            :: asks && i < N && flag[i] >= e -> i++
             :: else -> break
             od;
             i = 0;

@@ -78,12 +78,10 @@ EXACTLY = {
                           "st.relaxed.sys.global.u64", "atom.acq_rel.gpu.global.add.u64"],
     # The partition's fence; that there is one, its place in the ring, the entry.
     "defer": [FENCE, "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64", "st.relaxed.sys.global.u64"],
-    # Where the offers are; the partition's fence, the offer; that there is one, its place in the ring, the entry.
-    "send_rts": [PEEK, FENCE, *2 * ["st.relaxed.sys.global.u64"], "atom.relaxed.gpu.global.add.u64",
-              "st.relaxed.sys.global.u64"],
-    # That the send buffer is known, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
-    # answer's release.
-    "read_rts": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
+    # The epoch, and whether somebody has asked; the claim, the partition's fence; the offer, that there was one, for the receiver and for
+    # the engine; its place in the ring, the entry; the count.
+    "offer": [LINE_IN, PEEK, CLAIM, FENCE, *3 * ["st.relaxed.sys.global.u64"], "atom.relaxed.gpu.global.add.u64",
+              "st.relaxed.sys.global.u64", "atom.acq_rel.gpu.global.add.u64"],
     # Whether all was told, and the engine ends the epoch, acquired; then the engine's word, acquired.
     "way_sent": ["ld.acquire.gpu.global.u64", "ld.acquire.sys.global.u64"],
     # Eight flags, four at a time; one acquire.
@@ -96,8 +94,10 @@ EXACTLY = {
 }
 # These next to each other among the ordered accesses.
 CONTAINS = {
-    # The claim, an acquire of what was offered, for all; the flags, one by one, then all members together.
-    "find_rts": [[PEEK, CLAIM, ACQUIRE, ANY], [ACQUIRE, ALL]],
+    # The claim, an acquire of what was offered, for all; all members' loads and stores, then the flag's release; whoever asks
+    # finds it, then the answer's release; the flags, one by one, then for all.
+    "read_rts": [[CLAIM, ACQUIRE, ANY],
+                 [BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, "st.release.sys.global.u64"], [ACQUIRE, ANY]],
     # All members' payload, then the leader's claim, its fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
     # A barrier, the epoch; the barriers of the pieces, and what was written before, before the asynchronous loads; each store after
@@ -186,7 +186,7 @@ CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
     CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL],
                       [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
-                      ["atom.acq_rel.gpu.global.cas.b64", ACQUIRE, ALL]]
+                      [ACQUIRE, ALL, "atom.acq_rel.gpu.global.cas.b64"]]
 # On every way through a kernel the one comes before the other, wherever the compiler has put them.
 PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
@@ -204,14 +204,14 @@ NEVER = {"way_inline_send": "fence|release|acquire", "size_halo_send_prepared_bl
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
 MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
-                  "size_pready_contribute_block": 48, "size_pready_share_thread": 56, "size_pready_bulk_thread": 48, "size_pready_bulk_block": 48,
+                  "size_pready_contribute_block": 48, "size_pready_share_thread": 56, "size_pready_bulk_thread": 56, "size_pready_bulk_block": 48,
                   "size_pready_share_warp": 56, "size_pready_share_block": 56, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
                   "size_wait_arrived_block": 64, "size_pready_prepared_thread": 52, "size_pready_prepared_warp": 54,
                   "size_pready_prepared_block": 52, "size_parrived_prepared_thread": 64,
                   "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
-                  "size_next_epoch_block": 90, "size_next_epoch_list_block": 98,
+                  "size_next_epoch_block": 90, "size_next_epoch_list_block": 100,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
                   "size_halo_send_warp": 102, "size_halo_send_block": 124, "size_halo_wait_warp": 104,

@@ -172,9 +172,10 @@ TEST_CASE("at once to the receive buffer, where there is no inline buffer, or it
                     all(0);
                     r.send->flags = r.receive->flags;
                     if (!by_words) {  // others move as much, but not more than there is
-                        r.send->offload_bytes = bytes / static_cast<unsigned>(threads);
+                        const auto each = static_cast<std::uint32_t>(bytes / static_cast<unsigned>(threads));
+                        r.send->offload_bytes = r.send->copy_engine_bytes = each;
                         all(0);
-                        r.send->offload_bytes = bytes / static_cast<unsigned>(threads) + 1;
+                        r.send->offload_bytes = r.send->copy_engine_bytes = each + 1;
                     }
                     CHECK_FALSE(r.right());
                     all(fits ? e : 0);

@@ -107,7 +107,7 @@ public:
           receive_(MPIX_KIND_RECV, s.receivers),
           out_(total_, s.piece_out, s.skew, std::mt19937_64(total_)),
           in_(total_, s.piece_in, s.skew, std::mt19937_64(total_ + 1)),
-          flags_(words_before_rts(static_cast<std::uint64_t>(s.senders)) + static_cast<std::uint64_t>(s.senders)),
+          flags_(words_before_rts(static_cast<std::uint64_t>(s.senders)) + static_cast<std::uint64_t>(s.senders) + 1),
           wanted_(static_cast<std::size_t>(s.senders)),
           answers_(static_cast<std::size_t>(s.senders)),
           told_(static_cast<std::size_t>(s.senders)),
@@ -172,9 +172,10 @@ public:
         store_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
         store_relaxed(&send_->copy_engine_bytes, static_cast<std::uint32_t>(s_.copy_engine_bytes));
         store_relaxed(&send_->offload_bytes,
-                      s_.copy_engine_bytes == 0 || (s_.rget_bytes != 0 && s_.rget_bytes < s_.copy_engine_bytes)
-                          ? s_.rget_bytes
-                          : s_.copy_engine_bytes);
+                      static_cast<std::uint32_t>(s_.copy_engine_bytes == 0 ||
+                                                         (s_.rget_bytes != 0 && s_.rget_bytes < s_.copy_engine_bytes)
+                                                     ? s_.rget_bytes
+                                                     : s_.copy_engine_bytes));
         store_pointer(&receive_->kernel_clear_to_send, &kernel_clear_to_send_);
         store_pointer(&send_->kernel_clear_to_send, &kernel_clear_to_send_);
         store_pointer(&send_->landing, receive_->buffer);

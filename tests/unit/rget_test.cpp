@@ -185,6 +185,63 @@ TEST_CASE("what nobody waits for is stored, or left to the engine, by its size")
     }
 }
 
+TEST_CASE("a sender that would not offer is not asked; one that would is, and for some epochs after") {
+    bench b(of(1, 1, 192, 96), ways());
+    // Pairs of threads have less than that for each; nothing is offered, and nobody asks, whoever waits for how long.
+    const auto stored_by_two = [&](bool asked) {
+        b.start();
+        std::atomic<int> waiting{0};
+        std::thread receiver([&] {
+            mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+                const auto wait = b.waits(group);
+                ++waiting;
+                if (wait(group, 0, patience) != MPI_SUCCESS) b.failed = true;
+            });
+        });
+        b.until([&] { return waiting == 2 && (!asked || b.all_wanted()); });
+        for (int look = 0; !asked && look < 10; ++look) {
+            b.failed = b.failed || b.pair.wanted(0) == b.epoch;
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+        mpix::host_launch(1, 3, [&](const mpix::host_group &group) {
+            if (mpix::pready(group, 0, b.pair.send()) != MPI_SUCCESS) b.failed = true;
+        });
+        b.finish();
+        receiver.join();
+    };
+    for (int e = 0; e < 3; ++e) stored_by_two(false);
+    // A lone thread that stores it would have offered it, had somebody asked.
+    b.start();
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    const std::uint64_t said = b.epoch;
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 0);
+    while (b.epoch < said + 8) stored_by_two(true);
+    for (int e = 0; e < 3; ++e) stored_by_two(false);
+    CHECK(b.pair.read() + b.pair.refused() + b.pair.deferred() == 0);
+}
+
+TEST_CASE("large groups are not the receiver's to relieve, and may be the copy engine's") {
+    mpix_prequest r{};
+    r.offload_bytes = r.rget_bytes = 100;
+    for (const std::uint32_t copy_engine : {0u, 100u, 400u}) {
+        r.copy_engine_bytes = copy_engine;
+        for (const std::uint64_t threads : {std::uint64_t{1}, most_offering_threads})
+            CHECK(offload_from(&r, threads) == r.offload_bytes);
+        CHECK(offload_from(&r, most_offering_threads + 1) == copy_engine);
+        // Of 100 bytes for each thread, which somebody has asked for.
+        std::uint64_t wanted = 2;
+        r.wanted = &wanted;
+        for (const std::uint64_t threads : {std::uint64_t{1}, most_offering_threads, most_offering_threads + 1}) {
+            r.partition_bytes = 100 * threads;
+            const admission large = copy_engine == 100 ? admission::later : admission::now;
+            CHECK(left_to(&r, 0, 2, threads) == (threads > most_offering_threads ? large : admission::rts));
+        }
+    }
+}
+
 TEST_CASE("what few threads have enough to do with is stored, though a group waits for it") {
     // A group of two has 96 bytes each.
     bench b(of(1, 1, 192, 100));
@@ -287,9 +344,10 @@ TEST_CASE("who may come to read waits in that way, and who never does in another
                                         count * of_sender <= most_read_per_thread * threads);
                     }
                     CAPTURE(mine, senders, bytes, threads);
-                    const bool may = may_read(&r, senders, threads);
+                    const bool may =
+                        may_read(static_cast<std::uint64_t>(r.partitions), r.partition_bytes, senders, threads);
                     CHECK((may || !asks));
-                    CHECK((!may || may_read(&r, 0, threads)));
+                    CHECK((!may || may_read(static_cast<std::uint64_t>(r.partitions), r.partition_bytes, 0, threads)));
                     // Where all of ours are of whole ones of the sender's, or all of these of ours, exactly.
                     if (senders % static_cast<std::uint64_t>(mine) == 0 ||
                         static_cast<std::uint64_t>(mine) % senders == 0)

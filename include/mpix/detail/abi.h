@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 14u
+#define MPIX_ABI_VERSION 15u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_NEVER (~0ull)                // of a receive: nothing will ever come, see mpix_words
@@ -160,15 +160,16 @@ struct mpix_prequest {
         *postings;        // send without a landing here: one for each slot of the peer's landing; null: no
                           // queue leads there. Read after clear-to-send: a match may be undone.
     char *inline_buffer;  // the receiver's packets (packet.cuh), of each sender partition in turn; or null
-    uint64_t *told;       // receive with an inline buffer, in host memory: per sender partition the last epoch
-                          // in which a kernel took it out of there
-    uint64_t
-        offload_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
-                        // it to others; 0: none does
-    uint32_t copy_engine_bytes;  // with so many or more, to the progress engine; 0: never
-    uint32_t rget_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
-    // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
+    // These, in one sector of 32 bytes, decide what becomes of a large partition.
     uint64_t *wanted;  // in the sender's GPU, per sender partition: the last epoch in which a group has asked for it
+    // send: with so many bytes or more for each of its threads, a group leaves a partition to others; 0: never.
+    uint32_t offload_bytes;  // of a group that may offer: the smaller of these two; of a larger group see offload_from
+    uint32_t copy_engine_bytes;  // to the progress engine
+    uint32_t rget_bytes;         // to a group of the receiver, if one waits for it
+    uint32_t unused;
+    uint64_t *told;  // receive with an inline buffer, in host memory: per sender partition the last epoch
+                     // in which a kernel took it out of there
+    // Where the receiver's kernels may read the send buffer (rget.cuh), else null; likewise `wanted` above.
     const char *peer_buffer;  // receive: the send buffer
     uint64_t
         *answers;  // receive: in the sender's host memory, behind its ring, per sender partition: 2*epoch once it was

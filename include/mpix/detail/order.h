@@ -106,6 +106,14 @@ MPIX_FN uint64_t load_weak(const uint64_t *word) {
 #endif
 }
 
+MPIX_FN uint64_t load_weak(const uint32_t *word) {
+#ifdef __CUDA_ARCH__
+    return *word;
+#else
+    return std::atomic_ref<uint32_t>(*const_cast<uint32_t *>(word)).load(std::memory_order_relaxed);
+#endif
+}
+
 // load_acquire: all that its writer released before this value is visible to the caller from here on.
 MPIX_FN uint64_t load_acquire(const uint64_t *word) {
 #ifdef __CUDA_ARCH__

@@ -90,7 +90,7 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     // Another member may have seen it before it was known.
     if (detail::vote_all(group, for_inline || !s.clear) && epoch >> 32 == 0)
         s.inline_buffer = detail::load_pointer(&r->inline_buffer);
-    s.offload_bytes = detail::load_relaxed(&r->offload_bytes);
+    s.offload_bytes = detail::offload_from(r, static_cast<uint64_t>(group.num_threads()));
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
     s.flags = flags;
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);
@@ -122,7 +122,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &send)
 #endif
 template <class Group>
 MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq) {
-    prepared_receive prepared{preq, {0, nullptr, 0, 0, nullptr, nullptr, nullptr, 0}};
+    prepared_receive prepared{preq, {0, nullptr, 0, 0, nullptr, nullptr, nullptr, 0, false}};
 #if MPIX_ON_GPU
     if (preq == nullptr) return prepared;
     detail::receive_state &v = prepared.state;
@@ -152,6 +152,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
     v.told = detail::load_pointer(&r->told);
     v.buffer = r->buffer;
     v.partition_bytes = r->partition_bytes;
+    v.reads = detail::load_pointer(&r->wanted) != nullptr;
     if (v.senders == v.partitions && v.told != nullptr && r->offsets == nullptr && v.epoch >> 32 == 0 &&
         detail::in_words(v.buffer, v.partition_bytes))
         v.inline_buffer = detail::load_pointer(&r->inline_buffer);

@@ -127,12 +127,13 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         if (last) tell_taken(flags + at, told + at, epoch, sole);
         return true;
     }
-    // For another group to take, unless the partition is there.
-    if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
     if (!looks) seen = sight::flag;  // as far as it is concerned; the leader always looks
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
-    return vote_all(group, seen == sight::flag);
+    if (vote_all(group, seen == sight::flag)) return true;       // nobody needs the claim any more
+    // For another group to take.
+    if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
+    return false;
 }
 
 }  // namespace mpix::detail

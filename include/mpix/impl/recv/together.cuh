@@ -43,11 +43,11 @@ enum class waited { there, late, unknown, absent };
 
 // Partition j by all members; see await_all. `looked`: the leader has just found it missing. Otherwise the members look
 // themselves whether its epoch is running; the answer is "unknown" if one of them cannot tell without the host (see
-// look), and in the first epoch, in which the route is not final. `offers`: if the partition has to be waited for, do
-// not wait, but fill this in and return "absent".
+// look), and in the first epoch, in which the route is not final. `out`: if the partition has to be waited for, and the
+// sender might offer it, do not wait, but fill this in and return "absent".
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waiters who, bool looked, uint64_t deadline,
-                              bool once, awaited *offers = nullptr) {
+                              bool once, offers may = offers::none, awaited *out = nullptr) {
     const bool inline_capable = who != waiters::no_inline_buffer;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
@@ -59,6 +59,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     w.epoch = load_relaxed(&r->seen_epoch);
     w.flags = load_pointer(&r->flags);
     w.inline_buffer = inline_capable ? load_pointer(&r->inline_buffer) : nullptr;
+    const bool has_offers = may == offers::possible && load_pointer(&r->wanted) != nullptr;
     // The user has promised one waiter for partitions of this side, and each of the sender's is taken out as a whole.
     w.sole = who == waiters::sole && senders == mine;
     w.senders = static_cast<unsigned>(senders);
@@ -83,6 +84,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
                claims = !looked && !once && rank == 0 && w.inline_buffer != nullptr && w.count == 1;
     const uint64_t again = load_relaxed(&r->seen_epoch), whole = looked ? 0 : load_relaxed(&w.flags[senders]),
                    flag = looks ? load_relaxed(&w.flags[w.first + rank]) : w.epoch,
+                   would_offer = rank == 0 && has_offers ? load_relaxed(would_offer_of(w.flags, senders)) : 0,
                    before = claims ? fetch_max_relaxed_gpu(w.taken() + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
     known = again == w.epoch && is_current(r, w.epoch, whole);
     const bool set = flag >= w.epoch && w.count <= threads;
@@ -98,8 +100,9 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     }
     w.bytes = static_cast<unsigned>(senders == mine ? bytes : mine * bytes / senders);
     w.deadline = deadline;
-    if (offers != nullptr) {
-        *offers = w;
+    if (may == offers::asked ||
+        (may == offers::possible && broadcast_bool(group, rank == 0 && expects_offers(would_offer, w.epoch)))) {
+        *out = w;
         return waited::absent;
     }
     if (await_all(group, r, w, once, claimed)) return waited::there;
@@ -139,7 +142,7 @@ MPIX_FN uint64_t deadline_of(const mpix_prequest *r, uint64_t timeout_ns) {
 // Fills in what is needed of a partition that has to be waited for ("absent"). If the epoch is not known to be running,
 // the host is asked first.
 template <class Group>
-MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first) {
+MPIX_COLD_FN waited look_together(const Group &group, reading &s, offers may, bool ask_first) {
     if (ask_first) {
         looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
         uint64_t senders;
@@ -149,38 +152,61 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first
             return waited::unknown;
     }
     const waited now =
-        await_together(group, s.r, s.partition, waiters::no_inline_buffer, ask_first, s.w.deadline, false, &s.w);
+        await_together(group, s.r, s.partition, waiters::no_inline_buffer, ask_first, s.w.deadline, false, may, &s.w);
     if (now == waited::absent) ask_for(group, s);
     return now;
 }
+// Asks for partition j before the members have met, by the last of them, since the leader is often still in pready: a
+// sender that has to wait for the question is slower. Whether this member has asked; then the group must read.
+MPIX_COLD_FN bool ask_early(mpix_prequest *r, int j, unsigned threads, uint64_t timeout_ns) {
+    // All these loads are under way together.
+    uint64_t *const wanted = load_pointer_weak(&r->wanted), *const flags = load_pointer_weak(&r->flags);
+    const uint64_t senders = load_weak(&r->peer_partitions), mine = static_cast<uint64_t>(r->partitions),
+                   limit_ns = timeout_ns == default_timeout ? default_limit_ns(r) : timeout_ns,
+                   epoch = load_relaxed(&r->seen_epoch);
+    if (wanted == nullptr || flags == nullptr || senders == 0 || epoch < 2 || static_cast<uint64_t>(j) >= mine ||
+        (limit_ns != 0 && limit_ns < least_reading_ns))
+        return false;
+    const overlap range = sender_partitions(r, j, senders);
+    if (!reads_these(range.last - range.first + 1, mine * r->partition_bytes / senders, threads)) return false;
+    // These, too.
+    const uint64_t whole = load_relaxed(flags + senders), would_offer = load_relaxed(would_offer_of(flags, senders)),
+                   last = load_relaxed(flags + range.last);
+    if (!is_current(r, epoch, whole) || !expects_offers(would_offer, epoch) || last >= epoch) return false;
+    for (uint64_t i = range.first; i <= range.last; ++i) store_relaxed(wanted + i, epoch);
+    return true;
+}
 // Waits until all is there, reading what is offered, or until the deadline.
 template <class Group>
-MPIX_FN waited await_rts(const Group &group, reading &s) {
-    found next;
-    while ((next = find_rts(group, s)) == found::rts) {
-        if (!read_rts(group, s)) return waited::unknown;
-        if (s.w.count == 1) return waited::there;
+MPIX_FN waited await_rts(const Group &group, const reading &s) {
+    if (!s.asks) {
+        if (await_all(group, s.r, s.w, false, false)) return waited::there;
+    } else {
+        found next;
+        while ((next = read_rts(group, s)) == found::read)
+            if (s.w.count == 1) return waited::there;
+        if (next == found::all) return waited::there;
     }
-    if (next == found::all) return waited::there;
     if (!broadcast_bool(group, group.thread_rank() == 0 && s.w.late())) return waited::unknown;
     refuse_rts(group, s);
     return waited::late;
 }
 // As await_together, from the beginning of a wait that may be offered partitions. Does not handle what is unknown then.
 template <class Group>
-MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline) {
+MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline, offers may) {
     reading s;
+    s.asks = may == offers::asked;
     s.r = r;
     s.partition = j;
     s.w.deadline = deadline;
-    waited now = look_together(group, s, false);
-    if (now == waited::unknown) now = look_together(group, s, true);
+    waited now = look_together(group, s, may, false);
+    if (now == waited::unknown) now = look_together(group, s, may, true);
     return now == waited::absent ? await_rts(group, s) : now;
 }
-// Asks for partition j, which may be offered, and waits. It is missing, so its epoch is running.
+// The same for a handle, which knows the running epoch; the group has asked.
 template <class Group>
-MPIX_COLD_FN waited ask_and_await(const Group &group, MPIX_Prequest handle, const receive_state v, int j,
-                                  uint64_t deadline) {
+MPIX_COLD_FN waited await_asked(const Group &group, MPIX_Prequest handle, const receive_state v, int j,
+                                uint64_t deadline) {
     const overlap range = senders_of(handle, v, j);
     reading s;
     s.r = request_of(handle);
@@ -194,7 +220,7 @@ MPIX_COLD_FN waited ask_and_await(const Group &group, MPIX_Prequest handle, cons
            nullptr,
            false,
            deadline};
-    ask_for(group, s);
+    s.asks = true;
     return await_rts(group, s);
 }
 #endif

@@ -16,15 +16,15 @@ namespace detail {
 // What wait_for does after its first looks.
 template <bool Known, class Group>
 MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
-                        const receive_state &known) {
+                        const receive_state &known, offers may) {
     mpix_prequest *const r = request_of(handle);
     const waiters who = waiters_of(handle);
-    const bool once = timeout_ns == 0, reads = !once && reads_rts(group, handle, r, Known ? known.senders : 0);
+    const bool once = timeout_ns == 0;
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
-    if (reads) {
-        const waited w = Known && is_known(known, j) ? ask_and_await(group, handle, known, j, deadline)
-                                                     : await_reading(group, r, j, deadline);
+    if (may != offers::none) {
+        const waited w =
+            Known ? await_asked(group, handle, known, j, deadline) : await_reading(group, r, j, deadline, may);
         if (w == waited::there) return MPI_SUCCESS;
         late = w == waited::late;
     }
@@ -44,8 +44,8 @@ MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_
 // in the instruction cache. Both are copies, so that the caller's may stay in registers.
 template <class Group>
 MPIX_APART_FN int wait_longer_apart(const Group group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
-                                    const receive_state known) {
-    return wait_longer<true>(group, handle, j, timeout_ns, known);
+                                    const receive_state known, offers may) {
+    return wait_longer<true>(group, handle, j, timeout_ns, known, may);
 }
 
 // `known` is used only if Known; it is of the handle's request.
@@ -53,7 +53,9 @@ template <bool Known, class Group>
 MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
     mpix_prequest *const r = request_of(handle);
     const waiters who = waiters_of(handle);
-    const bool once = timeout_ns == 0;
+    const bool once = timeout_ns == 0,
+               last = static_cast<unsigned>(group.thread_rank()) == static_cast<unsigned>(group.num_threads()) - 1;
+    offers may = offers::none;
     // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
     // some hundred microseconds.
     const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
@@ -61,14 +63,27 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     if (fast) {
         if (wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
     } else if (Known) {
-        const bool reads = !once && reads_rts(group, handle, r, known.senders);
-        const bool one_look = once || reads || is_inline_capable(handle);
-        if (flagged(group, handle, known, j, one_look ? 1 : 1024)) return MPI_SUCCESS;
+        const bool reads = !once && known.reads && is_known(known, j),
+                   asked = reads && last && ask_early(r, j, static_cast<unsigned>(group.num_threads()), timeout_ns);
+        const unsigned looks = once || (is_inline_capable(handle) && !known.reads) ? 1 : 1024;
+        if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
+        if (reads && !vote_all(group, !asked))
+            may = offers::asked;
+        else if (reads && flagged(group, handle, known, j, looks))
+            return MPI_SUCCESS;
     }
-    if constexpr (Known)
-        return wait_longer_apart(group, handle, j, timeout_ns, known);
-    else
-        return wait_longer<false>(group, handle, j, timeout_ns, known);
+    if constexpr (Known) {
+        return wait_longer_apart(group, handle, j, timeout_ns, known, may);
+    } else {
+        if (!once && may_be_offered(handle)) {
+            const bool asked = last && ask_early(r, j, static_cast<unsigned>(group.num_threads()), timeout_ns);
+            if (!vote_all(group, !asked))
+                may = offers::asked;
+            else if (reads_rts(group, handle, r))
+                may = offers::possible;
+        }
+        return wait_longer<false>(group, handle, j, timeout_ns, known, may);
+    }
 }
 #else
 template <class Group>

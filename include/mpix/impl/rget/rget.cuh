@@ -6,10 +6,11 @@
 // reads it, sets its flag, and answers (`answers`).
 //
 // The receiver asks first. A group that begins to wait tells the sender so (`wanted`), and only wanted partitions are
-// offered. So an offer depends on a group that looks for it already. It does not depend on what the receiver's kernels
-// do later, or on room for a kernel of the library. A group whose wait ends at its deadline, without the partition,
-// answers for it: then no group reads it any more, and the sender's progress engine moves it. Whichever raises taken[i]
-// first decides.
+// offered. It asks only if the sender has lately had something to offer, and said so (`would_offer`): without a question
+// a wait is shorter. So an offer depends on a group that looks for it already. It does not depend on what the receiver's
+// kernels do later, or on room for a kernel of the library. A group whose wait ends at its deadline, without the
+// partition, answers for it: then no group reads it any more, and the sender's progress engine moves it. Whichever
+// raises taken[i] first decides.
 //
 // Only from the second epoch on: before that the match may be undone, and nothing may be stored at the sender.
 #ifndef MPIX_IMPL_RGET_RGET_CUH
@@ -34,6 +35,8 @@ namespace mpix::detail {
 // each thread: the copy engine takes less time.
 constexpr unsigned least_reading_threads = MPIX_LEAST_READING_THREADS;
 constexpr uint64_t most_read_per_thread = 1024;
+// Groups of more threads than these do not offer: they store as fast as a block reads.
+constexpr uint64_t most_offering_threads = 32;
 // Nor groups that wait for more of the sender's partitions than these: they would read one after the other what is
 // stored at the same time.
 constexpr unsigned most_read_partitions = 4;
@@ -44,31 +47,35 @@ constexpr uint64_t least_reading_ns = 1000000;
 inline mpix_prequest *reading_receive(mpix_prequest *r) {
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_READS);
 }
-// Whether a group of so many threads may ever read partitions of a receive whose sender has `senders` partitions (0:
-// not known). Such a group decides in each wait whether it asks (ask_for); a group that never does waits better another
-// way.
-MPIX_FN bool may_read(const mpix_prequest *r, uint64_t senders, unsigned threads) {
-    const uint64_t mine = static_cast<uint64_t>(r->partitions), most = most_read_per_thread * threads;
+// Whether a group of so many threads may ever read partitions of a receive of `mine` partitions, whose sender has
+// `senders` (0: not known). Such a group decides in each wait whether it asks (ask_for); a group that never does waits
+// better another way.
+MPIX_FN bool may_read(uint64_t mine, uint64_t bytes, uint64_t senders, unsigned threads) {
+    const uint64_t most = most_read_per_thread * threads;
     // It waits for one partition of ours, which is at least one of the sender's.
-    return threads >= least_reading_threads && r->partition_bytes <= most && senders <= most_read_partitions * mine &&
-           (senders == 0 || mine * r->partition_bytes <= most * senders);
+    return threads >= least_reading_threads && bytes <= most && senders <= most_read_partitions * mine &&
+           (senders == 0 || mine * bytes <= most * senders);
 }
-// Whether a group should look for offers; the same for all members. `senders`: the sender's partitions, or 0 if not
-// known. The handle of a receive that might have an inline buffer is checked for having none, but offers.
-template <class Group>
-MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mpix_prequest *r, uint64_t senders) {
 #if MPIX_ON_GPU
-    const unsigned threads = static_cast<unsigned>(group.num_threads());
-    const bool inline_capable = is_inline_capable(handle);
-    if (!inline_capable && (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) == 0) return false;
-    if (!inline_capable && senders != 0) return may_read(r, senders, threads);
+// As far as the handle of a receive tells. One that might have an inline buffer may have none, but offers.
+MPIX_FN bool may_be_offered(const mpix_prequest *handle) {
+    return is_inline_capable(handle) || (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) != 0;
+}
+#endif
+// Whether a group may be one that reads; the same for all members.
+template <class Group>
+MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mpix_prequest *r) {
+#if MPIX_ON_GPU
+    if (!may_be_offered(handle)) return false;
     // Two loads that are under way together.
-    const uint64_t theirs = senders != 0 ? senders : load_weak(&r->peer_partitions);
+    const uint64_t senders = load_weak(&r->peer_partitions);
     const bool no_inline_buffer = load_pointer_weak(&r->wanted) != nullptr;
     // The members may have seen different values, since the route may have just come.
-    return vote_all(group, may_read(r, theirs, threads) && (!inline_capable || no_inline_buffer));
+    return vote_all(group, may_read(static_cast<uint64_t>(r->partitions), r->partition_bytes, senders,
+                                    static_cast<unsigned>(group.num_threads())) &&
+                               (!is_inline_capable(handle) || no_inline_buffer));
 #else
-    (void)group, (void)handle, (void)r, (void)senders;
+    (void)group, (void)handle, (void)r;
     return false;
 #endif
 }
@@ -77,6 +84,13 @@ MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mp
 // and `taken`.
 MPIX_FN uint64_t words_before_rts(uint64_t senders) { return 2 * senders + 1; }
 MPIX_FN uint64_t *rts_of(uint64_t *flags, uint64_t senders) { return flags + words_before_rts(senders); }
+
+// Behind them: the last epoch in which the sender would have offered a partition. For some epochs after it, the
+// receiver's groups ask. Without a route for reading there is no such word.
+MPIX_FN uint64_t *would_offer_of(uint64_t *flags, uint64_t senders) { return rts_of(flags, senders) + senders; }
+MPIX_FN bool expects_offers(uint64_t would_offer, uint64_t epoch) {
+    return would_offer != 0 && epoch - would_offer <= 8;
+}
 
 // How much longer reading takes than stores and a flag: the latency of a load across the link, a barrier, and looks.
 // Estimated from what these take on an H200, not measured as a whole.
@@ -152,24 +166,33 @@ MPIX_FN void copy_from_peer(unsigned rank, unsigned threads, char *to, const cha
 struct reading {
     awaited w;
     mpix_prequest *r;
-    int partition;     // ours
-    uint64_t *wanted;  // where the group tells the sender that it waits; null: it does not
-    unsigned offered;  // the sender's partition that the group reads
-    const char *from;  // the send buffer; null: a faulty peer has undone the match
+    int partition;  // ours
+    bool asks;      // the group has told the sender that it waits
 };
 
-// Tells the sender that this group waits, if it is one that reads.
+// Whether a group of so many threads reads so many of the sender's partitions.
+MPIX_FN bool reads_these(uint64_t count, uint64_t bytes_each, unsigned threads) {
+    return threads >= least_reading_threads && count <= most_read_partitions &&
+           count * bytes_each <= most_read_per_thread * threads;
+}
+
+// Whether the group of a wait may be offered a partition; asked: it has asked already, and must read.
+enum class offers { none, possible, asked };
+
+// Tells the sender that this group waits, if it is one that reads. With s.asks it has done so.
 template <class Group>
 MPIX_FN void ask_for(const Group &group, reading &s) {
     const awaited &w = s.w;
-    const unsigned threads = static_cast<unsigned>(group.num_threads());
-    const bool few = w.count <= most_read_partitions && uint64_t{w.count} * w.bytes <= most_read_per_thread * threads,
-               long_wait = w.deadline == ~uint64_t{0} || now_ns() + least_reading_ns <= w.deadline;
-    uint64_t *const wanted = load_pointer(&s.r->wanted);  // null: nothing is offered
-    s.wanted = w.epoch > 1 && few && long_wait && wanted != nullptr ? wanted + w.first : nullptr;
-    if (s.wanted == nullptr) return;
-    for (unsigned n = static_cast<unsigned>(group.thread_rank()); n < w.count; n += threads)
-        store_relaxed(s.wanted + n, w.epoch);
+    const bool leader = group.thread_rank() == 0;
+    bool asks = false;
+    if (s.asks) return;
+    if (leader && reads_these(w.count, w.bytes, static_cast<unsigned>(group.num_threads())) && w.epoch > 1 &&
+        (w.deadline == ~uint64_t{0} || now_ns() + least_reading_ns <= w.deadline)) {
+        uint64_t *const wanted = load_pointer(&s.r->wanted);  // null: nothing is offered
+        asks = wanted != nullptr;
+        for (unsigned n = 0; asks && n < w.count; ++n) store_relaxed(wanted + w.first + n, w.epoch);
+    }
+    s.asks = broadcast_bool(group, asks);
 }
 
 // The group has asked, and waits no longer; the epoch is the one for which it asked, since a call does not outlive it.
@@ -178,7 +201,7 @@ MPIX_FN void ask_for(const Group &group, reading &s) {
 template <class Group>
 MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
     const awaited &w = s.w;
-    if (s.wanted == nullptr) return;
+    if (!s.asks) return;
     uint64_t *const wanted = load_pointer(&s.r->wanted), *const answers = load_pointer(&s.r->answers);
     if (wanted == nullptr || answers == nullptr) return;
     for (unsigned n = w.first + static_cast<unsigned>(group.thread_rank()); n < w.first + w.count;
@@ -191,78 +214,77 @@ MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
     }
 }
 
-// Waits until one of the sender's partitions is this group's to read (offered); or all are there; or the wait has ended
-// before that.
-enum class found { rts, all, none };
+// Reads partition w.first + n, which this group has claimed, out of the send buffer.
 template <class Group>
-MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
+MPIX_FN void read_claimed(const Group &group, const reading &s, unsigned n, char *to, const char *from,
+                          uint64_t *answers) {
     const awaited &w = s.w;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
-                   threads = static_cast<unsigned>(group.num_threads());
-    uint64_t *const flags = w.flags + w.first, *const offers = rts_of(w.flags, w.senders) + w.first,
-                    *const taken = w.taken() + w.first;
-    for (;;) {
-        // The members look side by side, for a while, as in all_flagged.
-        bool there = true, offered = false;
-        for (unsigned looks = 64; looks != 0; --looks) {
-            there = true;
-            for (unsigned n = rank; n < w.count; n += threads) {
-                const uint64_t flag = load_relaxed(flags + n),
-                               offer = s.wanted != nullptr ? load_relaxed(offers + n) : 0;  // under way together
-                if (flag >= w.epoch) continue;
-                there = false;
-                offered |= offer == w.epoch && load_relaxed(taken + n) < 2 * w.epoch - 1;
-            }
-            if (there || offered) break;
-        }
-        // Pairs with conclude_direct, with the engine's flags, and with store_release_gpu in read_rts.
-        for (unsigned n = rank; there && n < w.count; n += threads) fence_acquire(flags + n);  // pairs: A1, B2
-        // A barrier: all members have what any of them acquired.
-        if (vote_all(group, there)) return found::all;
-        if (vote_all(group, !offered)) {
-            if (broadcast_bool(group, rank == 0 && w.over(s.r))) return found::none;
-            if (rank == 0) give_way();
-            continue;
-        }
-        const char *const from = load_pointer(&s.r->peer_buffer);  // under way together with the claim
-        for (unsigned n = 0; n < w.count; ++n) {
-            bool mine = false;
-            if (rank == 0 && load_relaxed(offers + n) == w.epoch) {
-                mine = fetch_max_relaxed_gpu(taken + n, 2 * w.epoch - 1) < 2 * w.epoch - 1;
-                // Pairs with store_release_after_fence in send_rts: the partition's bytes.
-                if (mine) fence_acquire(offers + n);  // pairs: B1
-            }
-            // A barrier: all members have what the leader acquired.
-            if (broadcast_bool(group, mine)) {
-                s.offered = w.first + n;
-                s.from = from;
-                return found::rts;
-            }
-        }
-    }
-}
-
-// Reads what this group has claimed out of the send buffer. False: a faulty peer has undone the match.
-template <class Group>
-MPIX_COLD_FN bool read_rts(const Group &group, const reading &s) {
-    const char *const from = s.from;
-    if (!vote_all(group, from != nullptr)) return false;
-    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
-                   threads = static_cast<unsigned>(group.num_threads());
-    const uint64_t at = uint64_t{s.offered} * s.w.bytes;
+                   threads = static_cast<unsigned>(group.num_threads()), i = w.first + n;
+    const uint64_t at = uint64_t{i} * w.bytes;
     reconverge(group);
-    copy_from_peer(rank, threads, s.r->buffer + at, from + at, s.w.bytes);
+    copy_from_peer(rank, threads, to + at, from + at, w.bytes);
     group.sync();  // all members' loads and stores come before it
     // By the last thread, as in take_inline. What all members have stored comes before the flag. Pairs with
     // reached_acquire and fence_acquire, in other groups of this GPU.
-    if (rank == threads - 1) store_release_gpu(s.w.flags + s.offered, s.w.epoch);  // pairs: B2
-    group.sync();  // whoever asks from now on finds the flag
+    if (rank == threads - 1) store_release_gpu(w.flags + i, w.epoch);  // pairs: B2
+    group.sync();                                                      // whoever asks from now on finds the flag
     // All members' loads and stores, and the flag, come before the answer. After it the sender's host lets the send
     // buffer be written again, and tells the receiver's host that all is there. Pairs with load_acquire() in the
     // engine.
-    if (uint64_t *const answers = load_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
-        store_release(answers + s.offered, 2 * s.w.epoch);  // pairs: B3
-    return true;
+    if (rank == threads - 1 && answers != nullptr) store_release(answers + i, 2 * w.epoch);  // pairs: B3
+}
+
+// Waits until this group has read one of the sender's partitions, which was offered; or all are there; or the wait has
+// ended before that. Only if the group has asked.
+enum class found { read, all, none };
+template <class Group>
+MPIX_COLD_FN found read_rts(const Group &group, const reading &s) {
+    const awaited &w = s.w;
+    const unsigned rank = static_cast<unsigned>(group.thread_rank());
+    uint64_t *const flags = w.flags + w.first, *const offers = rts_of(w.flags, w.senders) + w.first,
+                    *const taken = w.taken() + w.first;
+    // Loaded before the wait: between an offer and the reading each trip to memory counts.
+    const char *const from = load_pointer(&s.r->peer_buffer);
+    char *const to = s.r->buffer;
+    uint64_t *const answers = load_pointer(&s.r->answers);
+    constexpr unsigned none = ~0u;
+    for (;;) {
+        // The leader looks for a while; at most most_read_partitions.
+        bool there = false;
+        unsigned mine = none;
+        for (unsigned looks = 64; rank == 0 && looks != 0 && !there && mine == none; --looks) {
+            there = true;
+            for (unsigned n = 0; n < w.count && mine == none; ++n) {
+                // All three are under way together.
+                const uint64_t flag = load_relaxed(flags + n), offer = load_relaxed(offers + n),
+                               claimed = load_relaxed(taken + n);
+                if (flag >= w.epoch) continue;
+                there = false;
+                if (offer != w.epoch || claimed >= 2 * w.epoch - 1) continue;
+                // Under way together with the claim: a faulty peer may have undone the match since.
+                const char *const still = load_pointer(&s.r->peer_buffer);
+                if (fetch_max_relaxed_gpu(taken + n, 2 * w.epoch - 1) < 2 * w.epoch - 1 && still == from &&
+                    from != nullptr) {
+                    // Pairs with the release of the offer in send_rts: the partition's bytes.
+                    fence_acquire(offers + n);  // pairs: B1
+                    mine = n;
+                }
+            }
+        }
+        for (unsigned n = 0; n < w.count; ++n) {
+            // A barrier: all members have what the leader acquired.
+            if (!broadcast_bool(group, mine == n)) continue;
+            read_claimed(group, s, n, to, from, answers);
+            return found::read;
+        }
+        // Pairs with conclude_direct, with the engine's flags, and with store_release_gpu in read_claimed.
+        for (unsigned n = 0; there && n < w.count; ++n) fence_acquire(flags + n);  // pairs: A1, B2
+        // A barrier, as above.
+        if (broadcast_bool(group, there)) return found::all;
+        if (broadcast_bool(group, rank == 0 && w.over(s.r))) return found::none;
+        if (rank == 0) give_way();
+    }
 }
 
 }  // namespace mpix::detail

@@ -42,6 +42,12 @@ MPIX_FN bool should_offload(uint64_t partition_bytes, uint64_t least, uint64_t t
     return least != 0 && partition_bytes >= least * threads;
 }
 
+// From how many bytes for each of a group's threads on others may move them; as should_offload's `least`.
+MPIX_FN uint64_t offload_from(const mpix_prequest *r, uint64_t threads) {
+    const uint64_t few = load_weak(&r->offload_bytes), many = load_weak(&r->copy_engine_bytes);
+    return threads <= most_offering_threads ? few : many;
+}
+
 enum class admission { refused, now, later, rts, nothing };
 
 struct admitted {
@@ -225,9 +231,19 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
 }
 
 #if MPIX_ON_GPU
+// Nobody has asked for a partition that might have been offered: asks the receiver's groups to do so from now on.
+MPIX_FN void would_have_offered(const mpix_prequest *r, uint64_t epoch) {
+    uint64_t *const flags = load_pointer(&r->flags);
+    if (load_pointer(&r->wanted) != nullptr && flags != nullptr)
+        store_relaxed(would_offer_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)), epoch);
+}
+
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
     const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->rget_bytes);
-    if (should_offload(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::rts;
+    if (threads <= most_offering_threads && should_offload(bytes, least, threads)) {
+        if (is_wanted(r, p, epoch, least * threads)) return admission::rts;
+        would_have_offered(r, epoch);
+    }
     return should_offload(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
 }
 #endif

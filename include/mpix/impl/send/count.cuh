@@ -93,17 +93,15 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
 }
 
 #if MPIX_ON_GPU
-// The same if a group of the receiver waits for the partition. That group reads it, or answers that it does not. The
-// engine waits for either, and then moves what was not read.
-MPIX_COLD_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch) {
-    uint64_t *const flags = load_pointer(&r->flags);  // loaded once: a faulty peer may undo the route
-    // A group that finds the offer has the partition's bytes: pairs with fence_acquire in find_rts. If none does, the
+// The same if a group of the receiver waits for the partition, behind the caller's fence_acq_rel. That group reads it, or
+// answers that it does not. The engine waits for either, and then moves what was not read.
+MPIX_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch, uint64_t *flags) {
+    // A group that finds the offer has the partition's bytes: pairs with fence_acquire in read_rts. If none does, the
     // ring entry hands them to the engine, as in defer.
-    fence_acq_rel();  // pairs: B1, G1
-    if (flags != nullptr)
-        // pairs: B1
-        store_release_after_fence(rts_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p, epoch);
-    enter_in_ring(r, epoch, static_cast<uint32_t>(p) | (flags != nullptr ? static_cast<uint32_t>(MPIX_RING_RTS) : 0));
+    store_release_after_fence(rts_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p,
+                              epoch);  // pairs: B1
+    store_relaxed(would_offer_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)), epoch);
+    enter_in_ring(r, epoch, static_cast<uint32_t>(p) | static_cast<uint32_t>(MPIX_RING_RTS));
 }
 #endif
 

@@ -26,7 +26,7 @@ struct send_state {
     uint64_t *flags;
     // Where the receiver's kernels give clear-to-send; to be looked at in each call unless the epoch is `clear`.
     const uint64_t *clear_to_send;
-    uint64_t partition_bytes, offload_bytes;  // as in mpix_prequest
+    uint64_t partition_bytes, offload_bytes;  // of a group like that which has prepared it, see offload_from
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
     bool clear;
@@ -78,7 +78,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
                    threads = static_cast<uint64_t>(group.num_threads());
     char *const landing = load_pointer_weak(&r->landing), *const buffer = r->buffer;
     const uint64_t *const flags = load_pointer_weak(&r->flags);
-    const uint64_t offload_bytes = load_weak(&r->offload_bytes);
+    const uint64_t offload_bytes = offload_from(r, threads);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
     // After this barrier the members' writes to the partition are visible to all. The look at the epoch comes after it,
     // too: a member with nothing to write may have come before the host's Start, of which another member knows, and
