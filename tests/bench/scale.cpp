@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What requests cost in memory and setup, by number: of requests, of partitions, of peers. Between ranks 0 and 1,
-// sender and receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, and
-// what follows on paper for very many ranks.
+// sender and receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, what
+// the job uses in all, and what follows on paper for very many ranks. By mpix, or by the MPI library's own calls.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 #include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
 #include "tests/bench/median.hpp"
+#include "tests/bench/partitioned_calls.hpp"
 #include "tests/bench/usage.hpp"
 
 namespace {
@@ -45,10 +46,14 @@ struct options {
     int requests = 10000;   // at most, between two ranks
     double ranks = 100000;  // on paper
     int partitions = 64;    // on paper, of each request
+    bool library = false;
+    bool pair = true;
     const char *csv = nullptr;
 };
 
 int rank, size;
+bench::partitioned_calls calls = bench::mpix_calls;
+bool by_mpix() { return calls.psend_init == bench::mpix_calls.psend_init; }
 
 [[noreturn]] void fail(const char *what) {
     std::fprintf(stderr, "bench.scale: %s\n", what);
@@ -72,6 +77,7 @@ void meet(MPI_Comm comm) {
 
 // What the peers' answers still hold comes back as they are taken in.
 void settle(MPI_Comm comm, int rounds) {
+    if (!by_mpix()) return meet(comm);
     for (int round = 0; round < rounds; ++round) {
         MPI_Request none;
         char path[16];
@@ -83,7 +89,7 @@ void settle(MPI_Comm comm, int rounds) {
 }
 
 void free_all(std::vector<MPI_Request> &all) {
-    for (MPI_Request &r : all) must(MPI_Request_free(&r), "MPI_Request_free");
+    for (MPI_Request &r : all) must(calls.request_free(&r), "MPI_Request_free");
 }
 
 // ---- output ------------------------------------------------------------------------------------------------
@@ -93,8 +99,8 @@ std::FILE *csv, *text;
 // One figure: CSV as it is, text with a heading of the caller's.
 void record(const char *side, int requests, int partitions, const char *quantity, double value) {
     if (csv != nullptr)
-        std::fprintf(csv, "%d,%s,%d,%d,%s,%.10g,%s\n", size, side, requests, partitions, quantity, value,
-                     bench::library_name().c_str());
+        std::fprintf(csv, "%d,%s,%d,%d,%s,%.10g,%s,%s,%s\n", size, side, requests, partitions, quantity, value,
+                     calls.name, bench::library_name().c_str(), bench::today().c_str());
 }
 void record(const char *side, int requests, int partitions, const char *prefix, const usage &u) {
     const std::string p = prefix;
@@ -103,6 +109,7 @@ void record(const char *side, int requests, int partitions, const char *prefix, 
     record(side, requests, partitions, (p + "private_bytes").c_str(), u.resident);
     record(side, requests, partitions, (p + "descriptors").c_str(), u.descriptors);
     record(side, requests, partitions, (p + "mappings").c_str(), u.mappings);
+    record(side, requests, partitions, (p + "proportional_bytes").c_str(), u.proportional);
 }
 
 // ---- between ranks 0 and 1 -----------------------------------------------------------------------------------
@@ -114,21 +121,21 @@ void make(std::vector<MPI_Request> &all, int partitions) {
     static char nothing;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const int tag = static_cast<int>(i);
-        must(rank == 0 ? MPI_Psend_init(&nothing, partitions, 0, MPI_BYTE, 1, tag, pair, MPI_INFO_NULL, &all[i])
-                       : MPI_Precv_init(&nothing, partitions, 0, MPI_BYTE, 0, tag, pair, MPI_INFO_NULL, &all[i]),
+        must(rank == 0 ? calls.psend_init(&nothing, partitions, 0, MPI_BYTE, 1, tag, pair, MPI_INFO_NULL, &all[i])
+                       : calls.precv_init(&nothing, partitions, 0, MPI_BYTE, 0, tag, pair, MPI_INFO_NULL, &all[i]),
              "an init call");
     }
 }
 
 void start(std::vector<MPI_Request> &all, int partitions) {
-    must(MPI_Startall(static_cast<int>(all.size()), all.data()), "MPI_Startall");
+    must(calls.startall(static_cast<int>(all.size()), all.data()), "MPI_Startall");
     for (MPI_Request r : all)
-        if (rank == 0) must(MPI_Pready_range(0, partitions - 1, r), "MPI_Pready_range");
+        if (rank == 0) must(calls.pready_range(0, partitions - 1, r), "MPI_Pready_range");
 }
 
 void epoch(std::vector<MPI_Request> &all, int partitions) {
     start(all, partitions);
-    must(MPI_Waitall(static_cast<int>(all.size()), all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    must(calls.waitall(static_cast<int>(all.size()), all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
 struct point {
@@ -184,7 +191,7 @@ point measure(const usage &before, int requests, int partitions) {
         make(all, partitions);
         start(all, partitions);
         if (rank == 0) meet(pair);
-        must(MPI_Waitall(requests, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        must(calls.waitall(requests, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
         late.push_back(slower(early, requests));
         free_all(all);
         settle(pair, 10);
@@ -290,7 +297,7 @@ grid make_grid() {
 }
 
 struct halo {
-    usage held;
+    usage held, job;           // of these requests, and all in all
     double init, setup, free;  // microseconds, of all requests together
 };
 
@@ -307,20 +314,21 @@ halo exchange(const grid &g, int partitions, bool two_peers) {
     for (int d = 0; d < neighbours; ++d) {
         const int to = two_peers ? g.peers[0] : g.peers[d], from = g.peers[neighbours - 1 - (two_peers ? 0 : d)];
         const auto i = static_cast<std::size_t>(d);
-        must(MPI_Psend_init(&out[i * bytes], partitions, 8, MPI_BYTE, to, d, MPI_COMM_WORLD, MPI_INFO_NULL, &all[i]),
+        must(calls.psend_init(&out[i * bytes], partitions, 8, MPI_BYTE, to, d, MPI_COMM_WORLD, MPI_INFO_NULL, &all[i]),
              "MPI_Psend_init");
-        must(MPI_Precv_init(&in[i * bytes], partitions, 8, MPI_BYTE, from, d, MPI_COMM_WORLD, MPI_INFO_NULL,
-                            &all[i + neighbours]),
+        must(calls.precv_init(&in[i * bytes], partitions, 8, MPI_BYTE, from, d, MPI_COMM_WORLD, MPI_INFO_NULL,
+                              &all[i + neighbours]),
              "MPI_Precv_init");
     }
     h.init = us_since(start);
-    must(MPI_Startall(2 * neighbours, all.data()), "MPI_Startall");
+    must(calls.startall(2 * neighbours, all.data()), "MPI_Startall");
     for (int d = 0; d < neighbours; ++d)
-        must(MPI_Pready_range(0, partitions - 1, all[static_cast<std::size_t>(d)]), "MPI_Pready_range");
-    must(MPI_Waitall(2 * neighbours, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        must(calls.pready_range(0, partitions - 1, all[static_cast<std::size_t>(d)]), "MPI_Pready_range");
+    must(calls.waitall(2 * neighbours, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     h.setup = us_since(start);
     meet(MPI_COMM_WORLD);
-    h.held = look() - before;
+    h.job = look();
+    h.held = h.job - before;
     meet(MPI_COMM_WORLD);
     const auto end = wall::now();
     free_all(all);
@@ -353,7 +361,21 @@ struct fixed_costs {
     usage process, peer;
 };
 
+// What all processes together hold.
+void report_job(const char *when, int requests, int partitions, usage all) {
+    must(MPI_Allreduce(MPI_IN_PLACE, &all, bench::usage_figures, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+    if (rank != 0) return;
+    if (text != nullptr)
+        std::fprintf(text,
+                     "the job, %-17s: %.1f MiB of memory, %.1f of it in mpix's memory files; heaps %.1f MiB; %.0f "
+                     "descriptors, %.0f mappings\n",
+                     when, all.proportional / (1 << 20), all.shared / (1 << 20), all.heap / (1 << 20), all.descriptors,
+                     all.mappings);
+    record(when, requests, partitions, "job_", all);
+}
+
 fixed_costs with_neighbours() {
+    const usage at_first = look();
     const grid g = make_grid();
     if (text != nullptr)
         std::fprintf(
@@ -363,12 +385,15 @@ fixed_costs with_neighbours() {
             size, "", "partitions", "heap B", "shared B", "private B", "fds", "maps", "init ms", "setup ms", "free ms");
     const halo first = mean_of_all(exchange(g, 1, true)), again = mean_of_all(exchange(g, 1, true));
     const halo all = mean_of_all(exchange(g, 1, false)), warm = mean_of_all(exchange(g, 1, false));
-    const halo wide = mean_of_all(exchange(g, 64, false));
+    const halo many = exchange(g, 64, false);
+    const halo wide = mean_of_all(many);
     report("two peers (first)", 1, first);
     report("two peers", 1, again);
     report("all neighbours (first)", 1, all);
     report("all neighbours", 1, warm);
     report("all neighbours", 64, wide);
+    report_job("before requests", 0, 0, at_first);
+    report_job("all neighbours", 2 * neighbours, 64, many.job);
     fixed_costs c;
     c.process = first.held - again.held;
     c.peer = (all.held - warm.held) / std::max(1, g.distinct - 2);
@@ -416,12 +441,16 @@ void estimate(const options &o, const costs (&side)[2], const fixed_costs &c, do
 bool parse(int argc, char **argv, options &o) {
     bench::command_line line(
         "mpirun -n N ",
-        "[--requests N] [--ranks N] [--partitions N] [--csv FILE|-]\n"
+        "[--requests N] [--ranks N] [--partitions N] [--without-pair] [--library] [--csv FILE|-]\n"
         "  --requests N    between ranks 0 and 1: 10, 100, ... N / 10, and N (10000)\n"
-        "  --ranks N, --partitions N   of the estimate on paper (100000, 64); with more than two ranks only");
+        "  --ranks N, --partitions N   of the estimate on paper (100000, 64); with more than two ranks only\n"
+        "  --without-pair  only the neighbours\n"
+        "  --library       by the MPI library's own calls, where it has them");
     line.value("requests", o.requests);
     line.value("ranks", o.ranks);
     line.value("partitions", o.partitions);
+    line.without("without-pair", o.pair);
+    line.with("library", o.library);
     line.value("csv", o.csv);
     return line.read(argc, argv, [&o] { return o.requests >= 100 && o.ranks >= 1 && o.partitions >= 1; });
 }
@@ -435,11 +464,16 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size < 2) fail("two ranks are needed");
+#if MPIX_LIBRARY_IS_PARTITIONED
+    if (o.library) calls = bench::library_calls;
+#else
+    if (o.library) fail("this MPI library has no partitioned calls");
+#endif
     const bench::csv_file file(rank == 0 ? o.csv : nullptr);
     if (rank == 0) {
         text = file.text();
         csv = file.get();
-        if (csv != nullptr) std::fprintf(csv, "ranks,side,requests,partitions,quantity,value,mpi\n");
+        if (csv != nullptr) std::fprintf(csv, "ranks,side,requests,partitions,quantity,value,way,mpi,date\n");
     }
     // The others sleep until the two are done, and the other way round.
     fixed_costs fixed{};
@@ -447,8 +481,8 @@ int main(int argc, char **argv) {
     must(MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair), "MPI_Comm_split");
     costs side[2]{};
     double setup_us = 0;
-    if (rank < 2) setup_us = between_two(o, side);
-    if (rank == 0 && size > 2) estimate(o, side, fixed, setup_us);
+    if (rank < 2 && o.pair) setup_us = between_two(o, side);
+    if (rank == 0 && size > 2 && o.pair) estimate(o, side, fixed, setup_us);
     if (rank < 2) must(MPI_Comm_free(&pair), "MPI_Comm_free");
     meet(MPI_COMM_WORLD);
     MPI_Finalize();

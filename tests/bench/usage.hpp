@@ -22,15 +22,17 @@ struct usage {
     double shared = 0;    // in memory files of mpix's that this process owns
     double resident = 0;  // private to the process
     double descriptors = 0, mappings = 0;
+    double proportional = 0;  // resident, and of what is shared this process's part: the sum over a job is what it uses
 };
 constexpr int usage_figures = sizeof(usage) / sizeof(double);
 
 inline usage operator-(const usage &a, const usage &b) {
-    return {a.heap - b.heap, a.shared - b.shared, a.resident - b.resident, a.descriptors - b.descriptors,
-            a.mappings - b.mappings};
+    return {a.heap - b.heap,         a.shared - b.shared,
+            a.resident - b.resident, a.descriptors - b.descriptors,
+            a.mappings - b.mappings, a.proportional - b.proportional};
 }
 inline usage operator/(const usage &a, double n) {
-    return {a.heap / n, a.shared / n, a.resident / n, a.descriptors / n, a.mappings / n};
+    return {a.heap / n, a.shared / n, a.resident / n, a.descriptors / n, a.mappings / n, a.proportional / n};
 }
 
 inline usage look() {
@@ -60,6 +62,7 @@ inline usage look() {
     for (std::string line; std::getline(rollup, line);) {
         double kibibytes = 0;
         if (std::sscanf(line.c_str(), "Private_%*[^:]: %lf", &kibibytes) == 1) u.resident += kibibytes * 1024;
+        if (std::sscanf(line.c_str(), "Pss: %lf", &kibibytes) == 1) u.proportional = kibibytes * 1024;
     }
     return u;
 }
