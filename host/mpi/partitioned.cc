@@ -147,7 +147,7 @@ status check_width(MPI_Count, const char *) { return {}; }
 #endif
 
 // The request of a Pready, or null.
-send_request *sender(MPI_Request handle) {
+[[gnu::always_inline]] inline send_request *sender(MPI_Request handle) {
     request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
     return r != nullptr && r->kind == MPIX_KIND_SEND ? static_cast<send_request *>(r) : nullptr;
 }
@@ -168,6 +168,15 @@ status no_sender(MPI_Request handle) {
     const send_request *const r = sender(handle);
     return raise_for(handle, "MPI_Pready", r == nullptr ? no_sender(handle) : r->not_readied(partition, code));
 }
+
+// What MPI_Pready does if the short way is closed. Apart from that, which so needs no memory of the stack.
+[[gnu::noinline]] int ready_or_raise(int partition, MPI_Request request) try {
+    MPIX_CHECK_THREAD("MPI_Pready", of_request(&request));
+    send_request *const r = sender(request);
+    const int code = r == nullptr ? MPI_ERR_REQUEST : r->ready(partition);
+    return code == MPI_SUCCESS ? code : raise_not_readied(request, partition, code);
+}
+MPIX_BOUNDARY("MPI_Pready", of_request(&request))
 
 // MPICH 4.0 and Open MPI 5 declare the list of MPI_Pready_list without const.
 template <class Function>
@@ -226,13 +235,11 @@ MPIX_BOUNDARY("MPI_Precv_init_c", of_comm(comm))
 
 #endif  // MPI_ABI_VERSION
 
-MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) try {
-    MPIX_CHECK_THREAD("MPI_Pready", of_request(&request));
-    send_request *const r = sender(request);
-    const int code = r == nullptr ? MPI_ERR_REQUEST : r->ready(partition);
-    return code == MPI_SUCCESS ? code : raise_not_readied(request, partition, code);
+MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) {
+    if (!checks_threads) [[likely]]
+        if (send_request *const r = sender(request); r != nullptr && r->ready_at_once(partition)) return MPI_SUCCESS;
+    return ready_or_raise(partition, request);
 }
-MPIX_BOUNDARY("MPI_Pready", of_request(&request))
 
 MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) try {
     MPIX_CHECK_THREAD("MPI_Pready_range", of_request(&request));

@@ -32,8 +32,8 @@ public:
         for (std::size_t at = hash(key) & table.mask;;) {
             const entry_type &e = table.entry[at];
             const std::uint64_t here = e.key.load(std::memory_order_acquire);  // pairs: H2
-            if (here == key_empty) return nullptr;
-            if (here != key) {
+            if (here != key) [[unlikely]] {
+                if (here == key_empty) return nullptr;
                 at = (at + 1) & table.mask;
                 continue;
             }

@@ -291,7 +291,12 @@ inline handle_table<request> &requests() {
 }
 // Whether this process has ever made one. Relaxed is enough: who has a handle has it from the thread that made it.
 inline std::atomic<bool> any_request_made{false};
-inline request *find_request(MPI_Request handle) { return requests().find(handle_key(handle)); }
+// The same table for those who only look, without the guard of a static variable; null before the first request.
+inline constinit std::atomic<const handle_table<request> *> requests_so_far{nullptr};
+inline request *find_request(MPI_Request handle) {
+    const handle_table<request> *const table = requests_so_far.load(std::memory_order_acquire);  // pairs: H1
+    return table == nullptr ? nullptr : table->find(handle_key(handle));
+}
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);
 std::shared_ptr<request> disown(request *r);

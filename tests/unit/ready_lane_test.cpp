@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The short way of MPI_Pready: what it moves, and what it leaves to the long way.
+#include "host/transfer/ready_lane.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+namespace {
+
+constexpr int partitions = 5;
+constexpr std::uint64_t epoch = 7;
+
+// A request in the epoch, of which the long way has moved partition 0.
+struct request {
+    explicit request(std::uint64_t partition_bytes)
+        : bytes(partition_bytes), from(partitions * bytes), to(2 * from.size(), '.') {
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>('a' + i % 23);
+        home.partitions = partitions;
+        home.partition_bytes = bytes;
+        home.landing = to.data();
+        home.ready_count = (epoch - 1) * partitions + 1;
+        states[0] = flags[0] = epoch;
+    }
+    void open() { lane.open(&home, epoch, home.landing, {from.data(), slot(), flags.data(), states.data(), bytes}); }
+    char *slot() { return to.data() + from.size(); }
+    bool has_come(int p) {
+        const std::vector<char> sent(from.data() + p * bytes, from.data() + (p + 1) * bytes),
+            come(slot() + p * bytes, slot() + (p + 1) * bytes);
+        return flags[static_cast<std::size_t>(p)] == epoch && states[static_cast<std::size_t>(p)] == epoch &&
+               sent == come;
+    }
+    std::uint64_t readied() const { return home.ready_count - (epoch - 1) * partitions; }
+
+    const std::uint64_t bytes;
+    std::vector<char> from, to;
+    std::vector<std::uint64_t> flags = std::vector<std::uint64_t>(partitions + 1, epoch - 1),
+                               states = std::vector<std::uint64_t>(partitions, epoch - 1);
+    mpix_prequest home{};
+    mpix::ready_lane lane;
+};
+
+}  // namespace
+
+TEST_CASE("a lane that is closed moves nothing") {
+    request r(8);
+    CHECK_FALSE(r.lane.ready(1));
+    r.open();
+    r.lane.close();
+    CHECK_FALSE(r.lane.ready(1));
+    CHECK(r.readied() == 1);
+    CHECK(r.flags[1] == epoch - 1);
+    CHECK(r.slot()[8] == '.');
+}
+
+TEST_CASE("an open lane moves partitions into the epoch's slot") {
+    for (const std::uint64_t bytes : {8u, 1u, 24u, 100u}) {
+        request r(bytes);
+        r.open();
+        CHECK(r.lane.ready(3));
+        CHECK(r.has_come(3));
+        CHECK(r.readied() == 2);
+        CHECK(r.slot()[2 * bytes] == '.');
+        CHECK(r.lane.ready(1));
+        CHECK(r.has_come(1));
+        CHECK(r.to[0] == '.');
+        CHECK(r.flags[partitions] == epoch - 1);
+    }
+}
+
+TEST_CASE("an empty message has no bytes to move") {
+    request r(0);
+    r.lane.open(&r.home, epoch, r.home.landing, {nullptr, r.to.data(), r.flags.data(), r.states.data(), 0});
+    CHECK(r.lane.ready(2));
+    CHECK(r.flags[2] == epoch);
+}
+
+TEST_CASE("what it cannot do is left to the long way") {
+    request r(8);
+    r.open();
+    SECTION("no such partition") {
+        CHECK_FALSE(r.lane.ready(-1));
+        CHECK_FALSE(r.lane.ready(partitions));
+    }
+    SECTION("ready already") { CHECK_FALSE(r.lane.ready(0)); }
+    SECTION("the route has gone") {
+        r.home.landing = nullptr;
+        CHECK_FALSE(r.lane.ready(1));
+        CHECK(r.flags[1] == epoch - 1);
+    }
+    CHECK(r.readied() == 1);
+    CHECK(r.states[1] == epoch - 1);
+}
+
+TEST_CASE("the last partition of an epoch goes the long way") {
+    request r(8);
+    r.open();
+    for (const int p : {4, 2, 1}) CHECK(r.lane.ready(p));
+    CHECK_FALSE(r.lane.ready(3));
+    CHECK(r.flags[3] == epoch - 1);
+    CHECK(r.readied() == partitions - 1);
+}
