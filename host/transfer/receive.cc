@@ -115,29 +115,42 @@ void receive_request::deliver() {
     if (delivery()->copying()) progress_busy();
 }
 
-// The whole message is here: copies out what nobody else has taken, in as few pieces as possible. `engine` is held.
-void receive_request::take_rest(bool by_progress) {
-    const std::uint64_t partitions = route_->peer_partitions, bytes = total_bytes() / partitions;
-    const char *const from = route_->source() + detail::slot_of(epoch_, route_->slots) * total_bytes();
-    std::uint64_t *const taken_states = route_->taken;
+// Copies out what is here, from the cursor on, and nobody else has taken, in as few pieces as possible: all of a whole
+// message, else up to the first partition that is not here. `engine` is held.
+void receive_request::take_pieces(bool whole, bool by_progress) {
+    const std::uint64_t epoch = epoch_, partitions = route_->peer_partitions;
+    std::uint64_t *const taken_states = route_->taken, *const flags = home->flags;
     // If so, nobody else can take a partition meanwhile.
     const bool apart = !route_->in_place() && !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
-    const auto claim = [&](std::uint64_t &taken) {
-        return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
-               (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));  // pairs: F2
+    const auto is_taken = [=](std::uint64_t i) { return detail::load_relaxed(&taken_states[i]) >= 2 * epoch - 1; };
+    const auto claim = [=](std::uint64_t i) {
+        if (is_taken(i)) return false;
+        if (!whole && detail::load_acquire(&flags[i]) < epoch) return false;                      // pairs: A1, N1
+        return apart || detail::cas_acq_rel_gpu(&taken_states[i], 2 * epoch - 2, 2 * epoch - 1);  // pairs: F2
+    };
+    const auto copy = [&](std::uint64_t first, std::uint64_t end) {
+        const std::uint64_t bytes = total_bytes() / partitions;
+        const char *const from = route_->source() + detail::slot_of(epoch, route_->slots) * total_bytes();
+        return detail::copy_to_user(this_thread(), home, route_->far, first * bytes, from + first * bytes,
+                                    (end - first) * bytes, plan_taker{*this});
     };
     for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
-        for (end = first; end < partitions && claim(taken_states[end]);) ++end;
-        const bool copied =
-            end == first || detail::copy_to_user(this_thread(), home, route_->far, first * bytes, from + first * bytes,
-                                                 (end - first) * bytes, plan_taker{*this});
+        end = first;
+        if (whole && apart)
+            while (end < partitions && !is_taken(end)) ++end;
+        else
+            while (end < partitions && claim(end)) ++end;
+        const bool copied = end == first || copy(first, end);
+        const std::uint64_t state = copied ? 2 * epoch : 2 * epoch - 2;
         for (std::uint64_t i = first; i < end; ++i)
-            detail::store_release_gpu(&taken_states[i], copied ? 2 * epoch_ : 2 * epoch_ - 2);  // as in take; pairs: F1
+            detail::store_release_gpu(&taken_states[i], state);  // as in take; pairs: F1
         if (!copied) return;
-        if (cursor_ != first) continue;
-        cursor_ = end;
-        // Another thread has taken this one, or is taking it.
-        if (end < partitions && detail::load_acquire_gpu(&taken_states[end]) >= 2 * epoch_) ++cursor_;  // pairs: F1
+        if (cursor_ == first) {
+            cursor_ = end;
+            // Another thread has taken this one, or is taking it.
+            if (end < partitions && detail::load_acquire_gpu(&taken_states[end]) >= 2 * epoch) ++cursor_;  // pairs: F1
+        }
+        if (!whole) return;
     }
 }
 
@@ -155,7 +168,9 @@ bool receive_request::take_in_order(bool by_progress) {
     // pairs: D3, N1
     const bool all_here =
         detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
-    if (all_here && cursor_ < partitions) take_rest(by_progress);
+    // Part of a message in one piece only if no other thread may ask for one of its partitions, and the sender does not
+    // copy any.
+    if (cursor_ < partitions && (all_here || (alone_ && !route_->in_place()))) take_pieces(all_here, by_progress);
     for (; cursor_ < partitions; ++cursor_)
         if (!take_next()) return false;
     // A thread that remembers this epoch as the running one (look) must find that it is over before another can start.
@@ -179,19 +194,22 @@ bool receive_request::flagged_all() const {
 bool receive_request::done() {
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     if (null_peer()) return true;
-    // A wait for a short message looks at its flags only now and then: each look takes from the sender the cache lines
-    // that it is writing. What Parrived asks for is copied out at once.
+    // A wait for a short message does not look at its flags: that takes from the sender the cache lines that it is
+    // writing, in this epoch and in the next one. What Parrived asks for is copied out at once. Now and then it looks
+    // for the end of a message that will never be whole. In a single copy it reads what the sender has left to it.
+    bool flags_too = true;
     // pairs: D3, N1, C3
     if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch &&
-        detail::load_acquire(&words->matched) != MPIX_NEVER &&
-        looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
-        return false;
+        detail::load_acquire(&words->matched) != MPIX_NEVER) {
+        if (looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63) return false;
+        flags_too = detail::load_pointer(&home->far) != nullptr;
+    }
     const std::lock_guard lock(engine);
-    return look_at_flags() || (quiet_look_due() && look_on_device());
+    return look_at_flags(false, flags_too) || (quiet_look_due() && look_on_device());
 }
 
 // `engine` is held.
-bool receive_request::look_at_flags(bool by_progress) {
+bool receive_request::look_at_flags(bool by_progress, bool flags_too) {
     if (verdict_ == verdict::provisional) return false;
     if (verdict_ != verdict::none) verdict_ = verdict::raised;  // the user is told now, so the match stays
     staged_delivery *const staged = delivery();
@@ -202,7 +220,7 @@ bool receive_request::look_at_flags(bool by_progress) {
         deliver();
         return staged->whole(epoch_) || (!engine_failure_.ok() && staged->idle());
     }
-    if (!flags_on_device()) return take_in_order(by_progress);
+    if (!flags_on_device()) return flags_too && take_in_order(by_progress);
     // pairs: D3, N1
     if (detail::load_acquire(&words->complete) < epoch_)
         return false;  // pairs with say_all_ready's and conclude's store_release

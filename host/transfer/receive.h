@@ -96,11 +96,11 @@ private:
     enum class needed { in_this_epoch, in_the_next };
     void tell_clear_to_send(needed when);
     void take_back_buffer();
-    bool look_at_flags(bool by_progress = false);
+    bool look_at_flags(bool by_progress = false, bool flags_too = true);
     bool look_on_device();
     bool arrived_here(int partition, std::uint64_t epoch);
     void deliver();
-    void take_rest(bool by_progress);
+    void take_pieces(bool whole, bool by_progress);
     bool take_in_order(bool by_progress);
     bool take_next();
     bool flags_on_device() const { return route_ != nullptr && route_->flags_on_device; }

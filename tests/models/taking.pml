@@ -115,7 +115,7 @@ active proctype waiter() {
         :: FLAGS -> break
         od;
         i = 0;
-        // take_rest, once or twice: Test may have been called before.
+        // take_pieces, once or twice: Test may have been called before.
 again:
 #ifdef WITHOUT_ORDER_OF_ALL
         all_pending = true;
