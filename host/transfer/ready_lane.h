@@ -49,8 +49,9 @@ public:
         // Only callers of Pready look at the count, and there is no other thread.
         detail::store_relaxed(&home->ready_count, readied);
         if (way_.partition_bytes != sizeof(double)) return copy_and_tell(p);
-        std::memcpy(way_.to + p * sizeof(double), way_.from + p * sizeof(double),
-                    sizeof(double));  // a store, not a call
+        const std::uint64_t at = p * sizeof(double);
+        fetch_ahead(at);
+        std::memcpy(way_.to + at, way_.from + at, sizeof(double));  // a store, not a call
         tell(p);
         return true;
     }
@@ -58,11 +59,25 @@ public:
 private:
     [[gnu::noinline]] bool copy_and_tell(std::uint32_t p) noexcept {
         const std::uint64_t bytes = way_.partition_bytes, at = p * bytes;
+        if (bytes < line) fetch_ahead(at);
         if (bytes != 0) std::memcpy(way_.to + at, way_.from + at, bytes);  // the buffer of an empty message may be null
         tell(p);
         return true;
     }
     void tell(std::uint32_t p) noexcept { detail::store_release(way_.flags + p, epoch_); }  // pairs: A1
+
+    // The receiver has read these cache lines in an earlier epoch, and stores to them would wait for one after the
+    // other to come from its core. So the lines of small partitions that most programs write next are asked for now.
+    // The compiler takes the instruction for no part of x86-64; processors that do not know it ignore it.
+    void fetch_ahead(std::uint64_t at) const noexcept {
+        const char *const next = way_.to + at + 4 * line;
+#if defined __x86_64__
+        asm volatile("prefetchw %0" : : "m"(*next));
+#else
+        __builtin_prefetch(next, 1);
+#endif
+    }
+    static constexpr std::uint64_t line = 64;
 
     std::uint32_t partitions_ = 0;  // 0: closed
     mpix_prequest *home_ = nullptr;
