@@ -104,6 +104,7 @@ void many_bytes(session &s, std::mt19937_64 &random) {
                           {5, 11},
                           {12, 25},
                           {4, 64},
+                          {17, 130},
                           {12, 24},
                           {20, 40},
                           {20, 80},
@@ -119,7 +120,7 @@ void many_bytes(session &s, std::mt19937_64 &random) {
         s.what = "many bytes in rows of " + std::to_string(r.run) + " at " + std::to_string(r.pitch);
         round_trip(s, rows(most / r.run, r.run, r.pitch), 1, random);
     }
-    for (const shape r : {shape{3, 7}, {12, 24}, {100, 201}, {300, 450}}) {
+    for (const shape r : {shape{3, 7}, {7, 64}, {12, 24}, {100, 201}, {300, 450}}) {
         s.what = "many bytes in planes of rows of " + std::to_string(r.run);
         round_trip(s, planes(most / 1500 / r.run + 1, 1500, r.run, r.pitch), 1, random);
     }

@@ -66,7 +66,8 @@ void run_map(const mpix_typemap &type, char *memory, char *packed, std::int64_t 
     const int word = std::min(kernel_word<Unpack>(type, memory, packed, begin, bytes), most);
     ++runs[std::to_string(type.kind) + (Unpack ? " unpack " : " pack ") + std::to_string(word)];
     if constexpr (is_grid<Map> && Unpack)
-        if (word == 1) ++runs[goes_by_cells(job.map) ? "cells" : "bytes"];
+        if (word == 1)
+            ++runs[goes_by_cells(job.map) ? "cells" : goes_by_row_lanes(job.map.grid) ? "row lanes" : "bytes"];
     if constexpr (is_grid<Map> && !Unpack)
         if (word == 1)
             ++runs[job.map.tiny_runs() ? "tiny" : with_packed_word(job.map, [](auto piece) {
@@ -128,10 +129,22 @@ void unpack_by_stage(const packing_job<grid_map> &job, bool whole) {
     for (std::int64_t index = 0; index * Tile < staged_unpack<N>::cells(job, by); ++index) {
         stage_memory stage(staged_unpack<N>::stage_bytes(Tile));
         const staged_unpack<N> tile(job, by, index, Tile);
-        for (int thread = 0; thread < stage_threads; ++thread) tile.load(stage.at(), true, thread, stage_threads);
+        for (int thread = 0; thread < stage_threads; ++thread) tile.load(stage.at(), thread, stage_threads);
         REQUIRE(stage.kept_within());
         for (int thread = 0; thread < stage_threads; ++thread)
             tile.template store<Tile, stage_threads>(stage.at(), thread);
+    }
+}
+
+template <int Tile>
+void unpack_near_rows(const packing_job<grid_map> &job) {
+    constexpr int threads = 64;  // a multiple of a row's lanes
+    for (std::int64_t index = 0; index * Tile < job.bytes; ++index) {
+        stage_memory stage(near_unpack::stage_bytes(Tile));
+        const near_unpack tile(job, index, Tile);
+        for (int thread = 0; thread < threads; ++thread) tile.load(stage.at(), thread, threads);
+        REQUIRE(stage.kept_within());
+        for (int thread = 0; thread < threads; ++thread) tile.store(stage.at(), thread, threads);
     }
 }
 
@@ -168,6 +181,7 @@ void unpack_by_all_stages(const mpix_typemap &type, char *memory, char *packed, 
     run("staged words", [&] { unpack_by_stage<4, 16>(job, false); });
     if (word >= 4) run("staged whole words", [&] { unpack_by_stage<4, 16>(job, true); });
     run("staged cells", [&] { unpack_by_stage<16, 8>(job, false); });
+    if (job.map.run() <= 64) run("staged lanes", [&] { unpack_near_rows<64>(job); });
     // What only asks for memory ahead of time: its places are computed, and nothing is touched.
     for (std::int64_t index = 0; index * 64 < bytes + 64; ++index) {
         if (job.word_begin(16, 0) + index * 64 >= bytes) break;
@@ -337,8 +351,8 @@ TEST_CASE("emulated kernels on rows of all lengths") {
         check(type, mpix::typemap_of(*read(type.type))->map, maker.between(1, 3), 12, maker, random);
     }
     for (const char *const way :
-         {"cells", "bytes", "tiny", "4 joined", "8 joined", "16 joined", "staged rows", "staged span", "staged bytes",
-          "staged words", "staged whole words", "staged cells"}) {
+         {"cells", "bytes", "row lanes", "tiny", "4 joined", "8 joined", "16 joined", "staged rows", "staged span",
+          "staged bytes", "staged words", "staged whole words", "staged cells", "staged lanes"}) {
         CAPTURE(way);
         CHECK(runs[way] > 20);
     }

@@ -41,6 +41,8 @@ inline constexpr bool goes_by_lanes = is_grid<Map> &&Unpack &&W < 16;
 template <int W, int U>
 inline constexpr int lanes_each = U == 1 ? 2 : 8;
 template <int U>
+inline constexpr int row_lanes_each = U == 1 ? 2 : 4;
+template <int U>
 inline constexpr int cells_each = U == 1 ? 1 : 2;
 template <int N, int U, class Map>
 inline constexpr int joined_each = U == 1         ? 1
@@ -67,6 +69,7 @@ MPIX_FN int64_t number_of_tiles(const packing_job<Map> &job, int64_t threads) {
     const auto tiles = [&](int64_t all, int each) { return (all + threads * each - 1) / (threads * each); };
     if constexpr (goes_by_lanes<W, Unpack, Map>) {
         if (W == 1 && goes_by_cells(job.map)) return tiles(cells_of(job).cells, cells_each<U>);
+        if (W == 1 && goes_by_row_lanes(job.map.grid)) return tiles(number_of_row_lanes(job), row_lanes_each<U>);
         return tiles(job.template words<W>(), lanes_each<W, U>);
     } else if constexpr (W == 1 && !Unpack) {
         return with_packed_word(job.map, [&](auto word) {
@@ -83,12 +86,15 @@ MPIX_FN void unpack_lane_tile(const packing_job<grid_map> &job, int64_t index, i
     if constexpr (W == 1)
         if (goes_by_cells(job.map))
             return unpack_cells<cells_each<U>>(job, index * threads * cells_each<U> + rank, threads);
+    if constexpr (W == 1)
+        if (goes_by_row_lanes(job.map.grid))
+            return unpack_row_lanes<row_lanes_each<U>>(job, index * threads * row_lanes_each<U> + rank, threads);
     constexpr int n = lanes_each<W, U>;
     const int64_t words = job.words<W>(), first = index * threads * n, end = first + threads * n;
     // The first and the last word of a message may be parts of one.
     if (first > 0 && end < words && is_narrow(job.begin + end * W))
-        return unpack_whole_lanes<W, n>(job, first + rank, threads);
-    for (int64_t k = first + rank; k < end && k < words; k += threads) unpack_lane<W>(job, k);
+        return unpack_whole_lanes<W, n>(job, job.begin + job.word_begin(W, first + rank), threads * W);
+    for (int64_t k = first + rank; k < end && k < words; k += threads) unpack_lane<W>(job, job.word_begin(W, k));
 }
 
 template <int U, class Map>
