@@ -107,7 +107,7 @@ constexpr int cell_threads = N == 4 ? 256 : 128;
 template <int N>
 constexpr int cells_per_tile = N == 4 ? 2048 : 512;
 
-template <int N>
+template <int N, bool Expect>
 __global__ void __launch_bounds__(cell_threads<N>, 1536 / cell_threads<N>)
     unpack_staged(const __grid_constant__ mpix_typemap type, char *memory, char *packed, int64_t begin, int64_t bytes,
                   const char *readable_end, const __grid_constant__ mpix_divisor by_cells) {
@@ -115,12 +115,12 @@ __global__ void __launch_bounds__(cell_threads<N>, 1536 / cell_threads<N>)
     extern __shared__ __align__(16) char shared[];
     char *const stage = shared + detail::stage_margin;
     const detail::staged_unpack<N> tile(job, by_cells, blockIdx.x, cells_per_tile<N>);
-    tile.load(stage, static_cast<int>(threadIdx.x), cell_threads<N>);
+    tile.load(stage, Expect, static_cast<int>(threadIdx.x), cell_threads<N>);
     __syncthreads();
     tile.template store<cells_per_tile<N>, cell_threads<N>>(stage, static_cast<int>(threadIdx.x));
 }
 
-template <int N>
+template <int N, bool Expect>
 cudaError_t start_staged_unpack(const message &m, int word, stream_handle stream) {
     using staged = detail::staged_unpack<N>;
     const detail::packing_job<detail::grid_map> job{
@@ -128,50 +128,30 @@ cudaError_t start_staged_unpack(const message &m, int word, stream_handle stream
     const mpix_divisor by_cells = detail::make_divisor(staged::cells_of_row(job.map.run(), word >= N));
     const int64_t blocks = (staged::cells(job, by_cells) + cells_per_tile<N> - 1) / cells_per_tile<N>;
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-    unpack_staged<N>
+    unpack_staged<N, Expect>
         <<<static_cast<unsigned>(blocks), cell_threads<N>, dynamic_bytes(staged::stage_bytes(cells_per_tile<N>)),
            stream>>>(*m.type, m.memory, m.packed, m.begin, m.bytes, job.readable_end, by_cells);
     return cudaGetLastError();
 }
 
-constexpr int near_tile = 4096;
-
-__global__ void __launch_bounds__(threads, 8)
-    unpack_near(const __grid_constant__ mpix_typemap type, char *memory, char *packed, int64_t begin, int64_t bytes,
-                const char *readable_end) {
-    const detail::packing_job<detail::grid_map> job{detail::grid_map(type), memory, packed, begin, bytes, readable_end};
-    extern __shared__ __align__(16) char shared[];
-    char *const stage = shared + detail::stage_margin;
-    const detail::near_unpack tile(job, blockIdx.x, near_tile);
-    tile.load(stage, static_cast<int>(threadIdx.x), threads);
-    __syncthreads();
-    tile.store(stage, static_cast<int>(threadIdx.x), threads);
-}
-
-cudaError_t start_near(const message &m, stream_handle stream) {
-    const int64_t blocks = (m.bytes + near_tile - 1) / near_tile;
-    if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-    unpack_near<<<static_cast<unsigned>(blocks), threads, dynamic_bytes(detail::near_unpack::stage_bytes(near_tile)),
-                  stream>>>(*m.type, m.memory, m.packed, m.begin, m.bytes, readable_end(m));
-    return cudaGetLastError();
-}
-
-// do_tile() after expect_tile(), for words of 16 bytes.
-__global__ void __launch_bounds__(threads)
+// do_tile() after expect_tile(), for W = 1 in short rows, or 16.
+template <int W>
+__global__ void __launch_bounds__(threads, at_once<W, true, detail::grid_map>)
     unpack_expecting(const __grid_constant__ mpix_typemap type, char *memory, char *packed, int64_t begin,
                      int64_t bytes, const char *readable_end) {
     const detail::packing_job<detail::grid_map> job{detail::grid_map(type), memory, packed, begin, bytes, readable_end};
-    constexpr int each = 4, tile = threads * 16 * each;
-    detail::expect_tile(job, 16, blockIdx.x, tile, static_cast<int>(threadIdx.x), threads);
-    detail::do_tile<16, each, true>(job, blockIdx.x, threadIdx.x, threads);
+    constexpr int tile = threads * W * (W == 16 ? 4 : detail::lanes_each<W, 4>);
+    detail::expect_tile(job, W, blockIdx.x, tile, static_cast<int>(threadIdx.x), threads);
+    detail::do_tile<W, 4, true>(job, blockIdx.x, threadIdx.x, threads);
 }
+template <int W>
 cudaError_t start_expecting(const message &m, stream_handle stream) {
     const detail::packing_job<detail::grid_map> job{
         detail::grid_map(*m.type), m.memory, m.packed, m.begin, m.bytes, readable_end(m)};
-    const int64_t blocks = detail::number_of_tiles<16, 4, true>(job, threads);
+    const int64_t blocks = detail::number_of_tiles<W, 4, true>(job, threads);
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-    unpack_expecting<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(*m.type, m.memory, m.packed, m.begin,
-                                                                            m.bytes, job.readable_end);
+    unpack_expecting<W><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(*m.type, m.memory, m.packed, m.begin,
+                                                                               m.bytes, job.readable_end);
     return cudaGetLastError();
 }
 
@@ -185,19 +165,19 @@ bool start_staged(const message &m, stream_handle stream, cudaError_t &error) {
             case unpack_way::plain:
                 return false;
             case unpack_way::expecting:
-                error = start_expecting(m, stream);
+                error = word == 16 ? start_expecting<16>(m, stream) : start_expecting<1>(m, stream);
                 return true;
             case unpack_way::lanes:
                 error = start<1, 4, true, detail::grid_map>(m, stream);
                 return true;
-            case unpack_way::near_lanes:
-                error = start_near(m, stream);
-                return true;
             case unpack_way::words:
-                error = start_staged_unpack<4>(m, word, stream);
+                error = start_staged_unpack<4, false>(m, word, stream);
+                return true;
+            case unpack_way::words_expecting:
+                error = start_staged_unpack<4, true>(m, word, stream);
                 return true;
             case unpack_way::cells:
-                error = start_staged_unpack<16>(m, word, stream);
+                error = start_staged_unpack<16, true>(m, word, stream);
                 return true;
         }
     }
@@ -288,10 +268,11 @@ int load_kernels() {
     load(error, pack_staged<detail::staging::rows>);
     load(error, pack_staged<detail::staging::span>);
     load(error, pack_staged<detail::staging::bytes>);
-    load(error, unpack_staged<4>);
-    load(error, unpack_staged<16>);
-    load(error, unpack_near);
-    load(error, unpack_expecting);
+    load(error, unpack_staged<4, false>);
+    load(error, unpack_staged<4, true>);
+    load(error, unpack_staged<16, true>);
+    load(error, unpack_expecting<1>);
+    load(error, unpack_expecting<16>);
     load_maps<detail::grid_map, detail::run_map, detail::box_map>(error);
     if (error == cudaSuccess) error = static_cast<cudaError_t>(load_inline_kernels());
     if (error == cudaSuccess) error = static_cast<cudaError_t>(load_enqueue_kernels());

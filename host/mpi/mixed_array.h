@@ -15,7 +15,7 @@
 namespace mpix {
 
 // If false, a call is passed on at once, so that ordinary traffic costs no more than without mpix.
-inline bool may_be_ours() { return any_request_made.load(std::memory_order_relaxed); }
+inline bool may_be_ours() { return request_table.load(std::memory_order_relaxed) != nullptr; }
 
 // A request of ours, active or not; otherwise null. `handle` may be null.
 inline request *ours(const MPI_Request *handle) {

@@ -169,7 +169,7 @@ status no_sender(MPI_Request handle) {
     return raise_for(handle, "MPI_Pready", r == nullptr ? no_sender(handle) : r->not_readied(partition, code));
 }
 
-// What MPI_Pready does if the short way is closed. Apart from that, which so needs no memory of the stack.
+// MPI_Pready without its fast path. Not inlined: so the fast path needs no stack frame.
 [[gnu::noinline]] int ready_or_raise(int partition, MPI_Request request) try {
     MPIX_CHECK_THREAD("MPI_Pready", of_request(&request));
     send_request *const r = sender(request);
@@ -237,7 +237,7 @@ MPIX_BOUNDARY("MPI_Precv_init_c", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) {
     if (!checks_threads) [[likely]]
-        if (send_request *const r = sender(request); r != nullptr && r->ready_at_once(partition)) return MPI_SUCCESS;
+        if (send_request *const r = sender(request); r != nullptr && r->ready_fast(partition)) return MPI_SUCCESS;
     return ready_or_raise(partition, request);
 }
 

@@ -46,8 +46,7 @@ void own(const std::shared_ptr<request> &r) {
         owners().map[r.get()] = r;
     }
     requests().insert(handle_key(r->handle), r.get());
-    requests_so_far.store(&requests(), std::memory_order_release);  // pairs: H1
-    any_request_made.store(true, std::memory_order_relaxed);
+    request_table.store(&requests(), std::memory_order_release);  // pairs: H1
 }
 
 std::shared_ptr<request> disown(request *r) {

@@ -289,12 +289,10 @@ inline handle_table<request> &requests() {
     static auto *const table = new handle_table<request>;
     return *table;
 }
-// Whether this process has ever made one. Relaxed is enough: who has a handle has it from the thread that made it.
-inline std::atomic<bool> any_request_made{false};
-// The same table for those who only look, without the guard of a static variable; null before the first request.
-inline constinit std::atomic<const handle_table<request> *> requests_so_far{nullptr};
+// The table of requests(), null before the first one. So look-ups need no guard of a static variable.
+inline constinit std::atomic<const handle_table<request> *> request_table{nullptr};
 inline request *find_request(MPI_Request handle) {
-    const handle_table<request> *const table = requests_so_far.load(std::memory_order_acquire);  // pairs: H1
+    const handle_table<request> *const table = request_table.load(std::memory_order_acquire);  // pairs: H1
     return table == nullptr ? nullptr : table->find(handle_key(handle));
 }
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.

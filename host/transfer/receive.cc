@@ -115,8 +115,8 @@ void receive_request::deliver() {
     if (delivery()->copying()) progress_busy();
 }
 
-// Copies out what is here, from the cursor on, and nobody else has taken, in as few pieces as possible: all of a whole
-// message, else up to the first partition that is not here. `engine` is held.
+// Copies out what has arrived and nobody has taken, from the cursor on. `whole`: all of the message, in as few pieces as
+// possible. Otherwise one piece, up to the first partition that is missing or taken. `engine` is held.
 void receive_request::take_pieces(bool whole, bool by_progress) {
     const std::uint64_t epoch = epoch_, partitions = route_->peer_partitions;
     std::uint64_t *const taken_states = route_->taken, *const flags = home->flags;
@@ -136,10 +136,7 @@ void receive_request::take_pieces(bool whole, bool by_progress) {
     };
     for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
         end = first;
-        if (whole && apart)
-            while (end < partitions && !is_taken(end)) ++end;
-        else
-            while (end < partitions && claim(end)) ++end;
+        while (end < partitions && claim(end)) ++end;
         const bool copied = end == first || copy(first, end);
         const std::uint64_t state = copied ? 2 * epoch : 2 * epoch - 2;
         for (std::uint64_t i = first; i < end; ++i)
@@ -168,8 +165,7 @@ bool receive_request::take_in_order(bool by_progress) {
     // pairs: D3, N1
     const bool all_here =
         detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
-    // Part of a message in one piece only if no other thread may ask for one of its partitions, and the sender does not
-    // copy any.
+    // Pieces of an incomplete message: only in a process of one thread, and if the sender copies none.
     if (cursor_ < partitions && (all_here || (alone_ && !route_->in_place()))) take_pieces(all_here, by_progress);
     for (; cursor_ < partitions; ++cursor_)
         if (!take_next()) return false;
@@ -194,22 +190,19 @@ bool receive_request::flagged_all() const {
 bool receive_request::done() {
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     if (null_peer()) return true;
-    // A wait for a short message does not look at its flags: that takes from the sender the cache lines that it is
-    // writing, in this epoch and in the next one. What Parrived asks for is copied out at once. Now and then it looks
-    // for the end of a message that will never be whole. In a single copy it reads what the sender has left to it.
-    bool flags_too = true;
+    // A wait for a short message reads its flags only in each 64th look: reading takes the cache lines from the sender
+    // that writes them. Usually `complete` ends it. If the sender's engine has had a part, `complete` may come late.
     // pairs: D3, N1, C3
     if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch &&
-        detail::load_acquire(&words->matched) != MPIX_NEVER) {
-        if (looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63) return false;
-        flags_too = detail::load_pointer(&home->far) != nullptr;
-    }
+        detail::load_acquire(&words->matched) != MPIX_NEVER &&
+        looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
+        return false;
     const std::lock_guard lock(engine);
-    return look_at_flags(false, flags_too) || (quiet_look_due() && look_on_device());
+    return look_at_flags() || (quiet_look_due() && look_on_device());
 }
 
 // `engine` is held.
-bool receive_request::look_at_flags(bool by_progress, bool flags_too) {
+bool receive_request::look_at_flags(bool by_progress) {
     if (verdict_ == verdict::provisional) return false;
     if (verdict_ != verdict::none) verdict_ = verdict::raised;  // the user is told now, so the match stays
     staged_delivery *const staged = delivery();
@@ -220,7 +213,7 @@ bool receive_request::look_at_flags(bool by_progress, bool flags_too) {
         deliver();
         return staged->whole(epoch_) || (!engine_failure_.ok() && staged->idle());
     }
-    if (!flags_on_device()) return flags_too && take_in_order(by_progress);
+    if (!flags_on_device()) return take_in_order(by_progress);
     // pairs: D3, N1
     if (detail::load_acquire(&words->complete) < epoch_)
         return false;  // pairs with say_all_ready's and conclude's store_release

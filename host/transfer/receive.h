@@ -96,7 +96,7 @@ private:
     enum class needed { in_this_epoch, in_the_next };
     void tell_clear_to_send(needed when);
     void take_back_buffer();
-    bool look_at_flags(bool by_progress = false, bool flags_too = true);
+    bool look_at_flags(bool by_progress = false);
     bool look_on_device();
     bool arrived_here(int partition, std::uint64_t epoch);
     void deliver();

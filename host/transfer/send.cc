@@ -75,7 +75,7 @@ void send_request::on_kernel_start() {
 
 void send_request::on_start() {
     on_kernel_start();
-    lane_.close();
+    fast_path_.close();
     choose_copying_side();
     started_by_ = detail::this_thread_number();
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
@@ -86,18 +86,18 @@ int send_request::ready_here(int partition, bool left_to_receiver) {
     return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this, left_to_receiver});
 }
 
-// Not for few partitions, which would not pay for it.
-void send_request::open_lane() {
+// Opening costs more than it saves with fewer partitions.
+void send_request::open_fast_path() {
     constexpr int least_partitions = 4;
     if (op.partitions < least_partitions || !gapless || detail::load_pointer(&home->far) != nullptr) return;
     char *const landing = detail::load_pointer(&home->landing);
     std::uint64_t *const flags = detail::load_pointer(&home->flags);
     if (landing == nullptr || flags == nullptr) return;
     char *const slot = landing + detail::slot_of(epoch_, detail::load_relaxed(&home->slots)) * total_bytes();
-    lane_.open(home, epoch_, landing, {op.buffer, slot, flags, detail::partition_states(home), partition_bytes});
+    fast_path_.open(home, epoch_, landing, {op.buffer, slot, flags, detail::partition_states(home), partition_bytes});
 }
 
-int send_request::ready_fully(int partition) {
+int send_request::ready_in_full(int partition) {
     if (partition < 0 || partition >= op.partitions) return MPI_ERR_ARG;
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
@@ -114,7 +114,7 @@ int send_request::ready_fully(int partition) {
         attend();
     } else if (alone_ && !exported_to_host && code == MPI_SUCCESS &&
                detail::load_acquire_gpu(&home->open_word) == 2 * epoch) {  // pairs: C6
-        open_lane();
+        open_fast_path();
     }
     return code;
 }

@@ -14,7 +14,7 @@
 #include "host/route/send_offer.h"
 #include "host/route/send_posting.h"
 #include "host/route/send_route.h"
-#include "host/transfer/ready_lane.h"
+#include "host/transfer/pready_fast_path.h"
 #include "transport/reserve.h"
 
 namespace mpix {
@@ -27,9 +27,9 @@ public:
 
     status prepare() override;
     // The host's MPI_Pready: an error class. Never waits for the receiver.
-    int ready(int partition) { return ready_at_once(partition) ? MPI_SUCCESS : ready_fully(partition); }
-    // The short way of it. False: nothing was done, and ready() goes the long way.
-    bool ready_at_once(int partition) noexcept { return active() && lane_.ready(partition); }
+    int ready(int partition) { return ready_fast(partition) ? MPI_SUCCESS : ready_in_full(partition); }
+    // The fast path of it. False: nothing was done.
+    bool ready_fast(int partition) noexcept { return active() && fast_path_.ready(partition); }
     // The same for all partitions from `low` to `high`, which must exist; stops at the first error, and sets `refused`
     // to that partition.
     int ready_range(int low, int high, int &refused);
@@ -69,10 +69,10 @@ protected:
     void status_of(MPI_Status *) const override {}
 
 private:
-    int ready_fully(int partition);
+    int ready_in_full(int partition);
     template <bool Alone>
     int ready_here(int partition, bool left_to_receiver);
-    void open_lane();
+    void open_fast_path();
     [[gnu::cold]] int ready_with_kernels(int partition);
     bool goes_now(std::uint64_t epoch) const;
     [[gnu::cold]] void attend();
@@ -117,7 +117,7 @@ private:
     bool waiting_to_move() const { return !kernel_ready_.empty() || !host_ready_.empty(); }
 
     const bool alone_ = one_thread_calls();
-    ready_lane lane_;  // of a process of one thread
+    pready_fast_path fast_path_;  // open only in processes of one thread
     // A single copy: whether the receiver copies what the thread that called Start marks ready in this epoch.
     // The setup chooses anew when it finds the receiver in the first epoch.
     std::atomic<bool> receiver_copies_{true};

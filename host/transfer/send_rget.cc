@@ -29,7 +29,7 @@ void send_request::look_for_answers() {
     std::vector<move> ours;
     std::erase_if(moving_, [&](const move &m) {
         if (!m.rts) return false;
-        // Pairs with store_release in read_rts: the buffer has been read, and the flag set. A receiver that looks at
+        // Pairs with store_release in read_claimed: the buffer has been read, and the flag set. A receiver that looks at
         // the flags (MPI_Test) may have gone on to the next epoch, and have answered there that it does not read.
         const std::uint64_t answer = detail::load_acquire(&answers[m.partition]);  // pairs: B3, B4
         const bool read = answer >= 2 * epoch_ && answer != 2 * epoch_ + 1;

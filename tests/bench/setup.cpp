@@ -35,12 +35,13 @@ public:
         write(0, count);
     }
     void unprepare() { buffer_ = {}; }
-    void hand_out(int, int) {}
+    void export_to_kernels(int, int) {}
     void check(int first, int count) {
-        const bool right = rank == 0 || (at(first)[0] == number(first) &&
-                                         at(first + count - 1)[bytes_ - 1] == number(first + count - 1));
-        if (!right) must(MPI_ERR_OTHER, "a comparison of what was received");
-        for (int i = first; i < first + count; ++i) ++turns_[static_cast<std::size_t>(i)];
+        for (int i = first; i < first + count; ++i) {
+            const bool right = rank == 0 || (at(i)[0] == number(i) && at(i)[bytes_ - 1] == number(i));
+            if (!right) must(MPI_ERR_OTHER, "a comparison of what was received");
+            ++turns_[static_cast<std::size_t>(i)];
+        }
         write(first, count);
     }
 

@@ -67,7 +67,7 @@ struct setup_steps {
 
 // `count` pairs from the `first` on. A way has
 //   make(first, count)       the init calls, or what stands for them
-//   hand_out(first, count)   what makes them usable where they are used (on a GPU), or nothing
+//   export_to_kernels(first, count)   what makes them usable where they are used (on a GPU), or nothing
 //   start(first, count)
 //   deliver(first, count)    until the bytes are there, and the requests complete
 template <class Way>
@@ -78,7 +78,7 @@ setup_steps set_up(Way &way, int first, int count, MPI_Comm comm) {
     const auto begin = clock::now();
     way.make(first, count);
     const auto made = clock::now();
-    way.hand_out(first, count);
+    way.export_to_kernels(first, count);
     const auto handed_out = clock::now();
     way.start(first, count);
     const auto started = clock::now();

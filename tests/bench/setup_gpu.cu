@@ -157,7 +157,7 @@ public:
                      : MPI_Precv_init(at(i), 1, bytes(), MPI_BYTE, 0, i, MPI_COMM_WORLD, MPI_INFO_NULL, request(i)),
                  "an init call");
     }
-    void hand_out(int first, int count) {
+    void export_to_kernels(int first, int count) {
         if (!exported_) return;
         begin("MPIX_Prequest_create");
         for (int i = first; i < first + count; ++i)
@@ -237,7 +237,7 @@ public:
             checked(ncclCommInitRank(&comm(i), 2, id, c_.rank), "ncclCommInitRank");
         }
     }
-    void hand_out(int first, int count) {
+    void export_to_kernels(int first, int count) {
 #if MPIX_NCCL_HAS_WINDOWS
         if (!windows_) return;
         begin("ncclCommWindowRegister");

@@ -233,6 +233,47 @@ static void sender_runs_ahead(void) {
     free_side(&in);
 }
 
+// Some partitions come before the receiver has started, and so are left to the sender's engine; the others come
+// after it has moved those. Then the sender waits in a call of the MPI library's for what the receiver sends only after
+// its Wait.
+static void reply_after_wait(void) {
+    enum { partitions = 8, reply_tag = 5 };
+    double values[partitions] = {0}, reply = 0;
+    MPI_Request request;
+    const int sends = world_rank == 0;
+    if (world_rank > 1) return;
+    OK(sends ? MPI_Psend_init(values, partitions, 1, MPI_DOUBLE, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request)
+             : MPI_Precv_init(values, partitions, 1, MPI_DOUBLE, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    for (int epoch = 0; epoch < 4; ++epoch) {
+        for (int i = 0; i < partitions; ++i) values[i] = sends ? 100 * epoch + i : -1;
+        if (sends) {
+            int flag, here = 0;
+            OK(MPI_Start(&request));
+            OK(MPI_Pready(0, request));
+            OK(MPI_Send(&reply, 1, MPI_DOUBLE, 1, word_tag, MPI_COMM_WORLD));
+            UNTIL(here) {  // the receiver has the first one
+                OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+                CHECK(!flag);
+                OK(MPI_Iprobe(1, word_tag, MPI_COMM_WORLD, &here, MPI_STATUS_IGNORE));
+            }
+            OK(MPI_Recv(&reply, 1, MPI_DOUBLE, 1, word_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            for (int i = 1; i < partitions; ++i) OK(MPI_Pready(i, request));
+            OK(MPI_Recv(&reply, 1, MPI_DOUBLE, 1, reply_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            CHECK(reply == 100 * epoch + partitions - 1);
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        } else {
+            OK(MPI_Recv(&reply, 1, MPI_DOUBLE, 0, word_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            OK(MPI_Start(&request));
+            UNTIL(arrived(request, 0)) {}
+            OK(MPI_Send(&reply, 1, MPI_DOUBLE, 0, word_tag, MPI_COMM_WORLD));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            for (int i = 0; i < partitions; ++i) CHECK(values[i] == 100 * epoch + i);
+            OK(MPI_Send(&values[partitions - 1], 1, MPI_DOUBLE, 0, reply_tag, MPI_COMM_WORLD));
+        }
+    }
+    OK(MPI_Request_free(&request));
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 7: true for null and inactive requests", 1, null_and_inactive},
@@ -240,6 +281,7 @@ int main(int argc, char **argv) {
         {"rule 7: a loop of Parrived alone makes progress", 1, loop_alone},
         {"rule 14: a single test after all have arrived", 1, single_test},
         {"rule 9: the sender runs ahead", 2, sender_runs_ahead},
+        {"rule 9: a reply after the receiver's Wait", 2, reply_after_wait},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

@@ -41,7 +41,7 @@ bool send_first(mpix_prequest *send, std::uint64_t epoch) {
     mpix_prequest *const r = request_of(send);
     for (const std::uint64_t end = now_ns() + 60'000'000'000u; load_pointer(&r->wanted) == nullptr; give_way())
         if (now_ns() > end) return false;
-    would_have_offered(r, epoch);
+    tell_would_offer(r, epoch);
     for (int p = 0; p < r->partitions; ++p)
         if (mpix::pready(mpix::this_thread(), p, send) != MPI_SUCCESS) return false;
     return true;

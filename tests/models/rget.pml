@@ -239,7 +239,7 @@ end:
         }
         :: true -> asks = false
         fi;
-        // read_rts, await_all
+        // read_next, await_all
         do
         :: FLAGS(e) ->
             // wait_arrived returns.

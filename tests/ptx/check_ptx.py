@@ -96,7 +96,7 @@ EXACTLY = {
 CONTAINS = {
     # The claim, an acquire of what was offered, for all; all members' loads and stores, then the flag's release; whoever asks
     # finds it, then the answer's release; the flags, one by one, then for all.
-    "read_rts": [[CLAIM, ACQUIRE, ANY],
+    "read_next": [[CLAIM, ACQUIRE, ANY],
                  [BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, "st.release.sys.global.u64"], [ACQUIRE, ANY]],
     # All members' payload, then the leader's claim, its fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],

@@ -223,7 +223,48 @@ TEST_CASE("a sender that would not offer is not asked; one that would is, and fo
     CHECK(b.pair.read() + b.pair.refused() + b.pair.deferred() == 0);
 }
 
-TEST_CASE("large groups are not the receiver's to relieve, and may be the copy engine's") {
+// A question that nobody reads or answers would leave the sender's epoch without an end.
+TEST_CASE("a call that waits for nothing leaves no question: a handle of an older epoch, a send's") {
+    const bool stale = GENERATE(true, false);
+    bench b(of(1, 1, 192, 72), {stale, false});
+    b.first_epoch();
+    b.start();
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    b.finish();
+    b.start();
+    if (stale) {
+        std::atomic<int> step{0};
+        std::thread receiver([&] {
+            mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+                const mpix::prepared_receive old = mpix::prepare_receive(group, b.pair.receive());
+                group.sync();
+                if (group.thread_rank() == 0) step = 1;
+                while (step != 2) std::this_thread::yield();
+                if (mpix::wait_arrived(group, old, 0, patience) != MPI_SUCCESS) b.failed = true;
+            });
+        });
+        b.until([&] { return step == 1; });
+        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        b.finish();
+        b.start();
+        CHECK_FALSE(mpix::parrived(self, b.pair.receive(), 0));  // somebody learns of the epoch
+        step = 2;
+        receiver.join();
+    } else {
+        store_relaxed(&b.pair.sending()->peer_partitions, 1);  // as an export has it
+        ask_of_send(b.pair.sending());
+        mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+            if (mpix::wait_arrived(group, inline_capable_send(b.pair.sending(), 1), 0, patience) != MPI_ERR_REQUEST)
+                b.failed = true;
+        });
+    }
+    CHECK(b.pair.wanted(0) != b.epoch);
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    b.until([&] { return b.pair.progress(b.epoch); });
+    CHECK_FALSE(b.failed);
+}
+
+TEST_CASE("groups of more than 32 threads offer nothing; the copy engine may still move their partitions") {
     mpix_prequest r{};
     r.offload_bytes = r.rget_bytes = 100;
     for (const std::uint32_t copy_engine : {0u, 100u, 400u}) {

@@ -90,7 +90,7 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     // Another member may have seen it before it was known.
     if (detail::vote_all(group, for_inline || !s.clear) && epoch >> 32 == 0)
         s.inline_buffer = detail::load_pointer(&r->inline_buffer);
-    s.offload_bytes = detail::offload_from(r, static_cast<uint64_t>(group.num_threads()));
+    s.offload_bytes = detail::offload_for_all(r);
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
     s.flags = flags;
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);

@@ -269,36 +269,28 @@ MPIX_FN void expect_tile(const packing_job<grid_map> &job, int W, int64_t index,
     expect_parts(rows, static_cast<int>(from - base), static_cast<int>(to - base), rank, threads);
 }
 
-// What wins on an H200. expecting: as without a stage, after expect_tile(). lanes: without a stage, byte by byte even
-// if rows are made of words. near_lanes: such rows through a stage.
-enum class unpack_way { plain, expecting, lanes, near_lanes, words, cells };
+// What wins on an H200. expecting: as without a stage, after expect_tile(). lanes: without a stage, a byte a lane even if
+// rows are made of words.
+enum class unpack_way { plain, expecting, lanes, words, words_expecting, cells };
 inline unpack_way choose_unpack_way(const mpix_typemap &type, int word) {
     const mpix_grid &grid = type.grid;
     if (type.kind != MPIX_TYPEMAP_GRID || grid.dimensions == 0 || grid.run >= longest_staged_row)
         return unpack_way::plain;
     const int64_t run = grid.run, distance = grid.step[0].stride < 0 ? -grid.step[0].stride : grid.step[0].stride;
-    if (word == 16 && run >= 32) {
-        if (((run | distance) & (sector - 1)) == 0) return unpack_way::plain;
-        return run < 64 && distance >= 112 ? unpack_way::words : unpack_way::expecting;
+    if (goes_by_row_lanes(grid)) return unpack_way::lanes;
+    if (word == 16) {
+        if (run < 32 || ((run | distance) & (sector - 1)) == 0) return unpack_way::plain;
+        return run < 64 && distance >= 112 ? unpack_way::words_expecting : unpack_way::expecting;
     }
     if (run >= 160) return unpack_way::cells;
-    if (goes_by_row_lanes(grid)) return unpack_way::lanes;
-    if (word == 1) return run < 40 ? unpack_way::near_lanes : unpack_way::words;
-    // Of words, rows that divide a sector evenly cost least the plain way.
-    if (word == 16 || distance == 0 || (distance <= sector && sector % distance == 0)) return unpack_way::plain;
-    return unpack_way::words;
-}
-
-// Where byte x of the rows is in the packed memory.
-MPIX_FN const char *packed_byte(const near_rows &rows, int x) {
-    return rows.job.packed + (rows.first * rows.run - rows.job.begin + x);
-}
-// Stages the bytes [from, to) of the rows, from `skew` bytes after `stage` on; they are as far behind a 16-byte
-// boundary in the packed memory.
-MPIX_FN void stage_packed(const near_rows &rows, char *stage, int skew, int from, int to, int rank, int threads) {
-    const char *const begin = packed_byte(rows, from) - skew;
-    for (int k = 16 * rank - misalignment(begin, line); k < skew + to - from; k += 16 * threads)
-        if (k >= 0) stage_word(stage + k, begin + k, rows.job.readable_end);
+    if (word == 1) {
+        if (run >= 40) return unpack_way::words_expecting;
+        return run > 30 && run != sector && distance >= 96 ? unpack_way::expecting : unpack_way::plain;
+    }
+    if (run >= 32) return unpack_way::words_expecting;
+    // A row with a sector of its own costs least the plain way, and so do rows that divide a sector evenly.
+    if (distance >= 64) return run > 16 ? unpack_way::words : unpack_way::plain;
+    return distance == 0 || sector % distance == 0 ? unpack_way::plain : unpack_way::words_expecting;
 }
 
 // By cells, which are the aligned words of N bytes of the memory side. A tile has `tile` of them.
@@ -334,14 +326,19 @@ struct staged_unpack {
         to = last_row * rows.run + (to < rows.run ? to : rows.run);
         if (from < begin) from = static_cast<int>(begin);
         if (to > end) to = static_cast<int>(end);
-        skew = misalignment(packed_byte(rows, from), 16);
+        skew = misalignment(packed(from), 16);
     }
     MPIX_FN int row_of(int cell) const {
         return static_cast<int>(divide_narrow(static_cast<uint32_t>(cell), by_cells));
     }
-    MPIX_FN void load(char *stage, int rank, int threads) const {
-        stage_packed(rows, stage, skew, from, to, rank, threads);
-        expect_parts(rows, from, to, rank, threads);
+    MPIX_FN const char *packed(int x) const { return rows.job.packed + (rows.first * rows.run - rows.job.begin + x); }
+
+    MPIX_FN void load(char *stage, bool expect, int rank, int threads) const {
+        const int bytes = to - from;
+        const char *const begin = packed(from) - skew;
+        for (int k = 16 * rank - misalignment(begin, line); k < skew + bytes; k += 16 * threads)
+            if (k >= 0) stage_word(stage + k, begin + k, rows.job.readable_end);
+        if (expect) expect_parts(rows, from, to, rank, threads);
         finish_staging();
     }
 
@@ -365,40 +362,6 @@ struct staged_unpack {
         if (begin < from - x) begin = from - x;
         if (end > to - x) end = to - x;
         if (begin < end) store_part(memory + at, staged<N>(stage, skew + x - from), begin, end);
-    }
-};
-
-// By lanes: unpack_row_lanes() through a stage, for rows that may share sectors. A tile has so many packed bytes.
-struct near_unpack {
-    near_rows rows;
-    int from, to;  // counted from the first row's beginning on
-    int skew;      // of `from` in the packed memory
-
-    static int stage_bytes(int tile) { return tile + 16; }
-
-    MPIX_FN near_unpack(const packing_job<grid_map> &job, int64_t index, int tile)
-        : rows(job, divide(job.begin + index * tile, job.map.grid.step[0].by)) {
-        const int64_t begin = index * tile, left = job.bytes - begin;
-        from = static_cast<int>(job.begin + begin - rows.first * rows.run);
-        to = from + static_cast<int>(left < tile ? left : tile);
-        skew = misalignment(job.packed + begin, 16);
-    }
-    MPIX_FN void load(char *stage, int rank, int threads) const {
-        stage_packed(rows, stage, skew, from, to, rank, threads);
-        expect_parts(rows, from, to, rank, threads);
-        finish_staging();
-    }
-    MPIX_FN void store(const char *stage, int rank, int threads) const {
-        const int shift = lanes_shift(rows.run), into = rank & ((1 << shift) - 1), step = threads >> shift;
-        const int end = static_cast<int>(divide_narrow(static_cast<uint32_t>(to - 1), rows.by_run())) + 1;
-        if (into >= rows.run) return;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-        for (int row = rank >> shift; row < end; row += step) {
-            const int x = row * rows.run + into;
-            if (x >= from && x < to) store_word(rows.at(row) + into, staged<1>(stage, skew + x - from));
-        }
     }
 };
 

@@ -47,7 +47,7 @@ enum class waited { there, late, unknown, absent };
 // sender might offer it, do not wait, but fill this in and return "absent".
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waiters who, bool looked, uint64_t deadline,
-                              bool once, offers may = offers::none, awaited *out = nullptr) {
+                              bool once, rget_question question = rget_question::none, awaited *out = nullptr) {
     const bool inline_capable = who != waiters::no_inline_buffer;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
@@ -59,7 +59,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     w.epoch = load_relaxed(&r->seen_epoch);
     w.flags = load_pointer(&r->flags);
     w.inline_buffer = inline_capable ? load_pointer(&r->inline_buffer) : nullptr;
-    const bool has_offers = may == offers::possible && load_pointer(&r->wanted) != nullptr;
+    const bool has_offers = question == rget_question::possible && load_pointer(&r->wanted) != nullptr;
     // The user has promised one waiter for partitions of this side, and each of the sender's is taken out as a whole.
     w.sole = who == waiters::sole && senders == mine;
     w.senders = static_cast<unsigned>(senders);
@@ -100,8 +100,9 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     }
     w.bytes = static_cast<unsigned>(senders == mine ? bytes : mine * bytes / senders);
     w.deadline = deadline;
-    if (may == offers::asked ||
-        (may == offers::possible && broadcast_bool(group, rank == 0 && expects_offers(would_offer, w.epoch)))) {
+    if (question == rget_question::asked ||
+        (question == rget_question::possible &&
+         broadcast_bool(group, rank == 0 && expects_offers(would_offer, w.epoch)))) {
         *out = w;
         return waited::absent;
     }
@@ -142,7 +143,7 @@ MPIX_FN uint64_t deadline_of(const mpix_prequest *r, uint64_t timeout_ns) {
 // Fills in what is needed of a partition that has to be waited for ("absent"). If the epoch is not known to be running,
 // the host is asked first.
 template <class Group>
-MPIX_COLD_FN waited look_together(const Group &group, reading &s, offers may, bool ask_first) {
+MPIX_COLD_FN waited look_together(const Group &group, reading &s, rget_question question, bool ask_first) {
     if (ask_first) {
         looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
         uint64_t senders;
@@ -151,25 +152,27 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, offers may, bo
         if (!broadcast_bool(group, group.thread_rank() == 0 && exists && look_at_host<true>(s.r, l, senders)))
             return waited::unknown;
     }
-    const waited now =
-        await_together(group, s.r, s.partition, waiters::no_inline_buffer, ask_first, s.w.deadline, false, may, &s.w);
+    const waited now = await_together(group, s.r, s.partition, waiters::no_inline_buffer, ask_first, s.w.deadline,
+                                      false, question, &s.w);
     if (now == waited::absent) ask_for(group, s);
     return now;
 }
-// Asks for partition j before the members have met, by the last of them, since the leader is often still in pready: a
-// sender that has to wait for the question is slower. Whether this member has asked; then the group must read.
-MPIX_COLD_FN bool ask_early(mpix_prequest *r, int j, unsigned threads, uint64_t timeout_ns) {
+// The group's last thread asks for partition j before the members meet: the leader is often still in pready, and a late
+// question delays the sender. `in_epoch`: a handle's; 0: any that runs. True: it has asked, so the group must read, or
+// refuse.
+MPIX_COLD_FN bool ask_early(mpix_prequest *r, int j, uint64_t in_epoch, unsigned threads, uint64_t timeout_ns) {
     // All these loads are under way together.
     uint64_t *const wanted = load_pointer_weak(&r->wanted), *const flags = load_pointer_weak(&r->flags);
     const uint64_t senders = load_weak(&r->peer_partitions), mine = static_cast<uint64_t>(r->partitions),
                    limit_ns = timeout_ns == default_timeout ? default_limit_ns(r) : timeout_ns,
                    epoch = load_relaxed(&r->seen_epoch);
-    if (wanted == nullptr || flags == nullptr || senders == 0 || epoch < 2 || static_cast<uint64_t>(j) >= mine ||
+    if (r->head != receive_head || wanted == nullptr || flags == nullptr || senders == 0 || epoch < 2 ||
+        (in_epoch != 0 && in_epoch != epoch) || static_cast<uint64_t>(j) >= mine ||
         (limit_ns != 0 && limit_ns < least_reading_ns))
         return false;
     const overlap range = sender_partitions(r, j, senders);
     if (!reads_these(range.last - range.first + 1, mine * r->partition_bytes / senders, threads)) return false;
-    // These, too.
+    // These loads, too, are under way together.
     const uint64_t whole = load_relaxed(flags + senders), would_offer = load_relaxed(would_offer_of(flags, senders)),
                    last = load_relaxed(flags + range.last);
     if (!is_current(r, epoch, whole) || !expects_offers(would_offer, epoch) || last >= epoch) return false;
@@ -182,10 +185,10 @@ MPIX_FN waited await_rts(const Group &group, const reading &s) {
     if (!s.asks) {
         if (await_all(group, s.r, s.w, false, false)) return waited::there;
     } else {
-        found next;
-        while ((next = read_rts(group, s)) == found::read)
+        read_end next;
+        while ((next = read_next(group, s)) == read_end::one)
             if (s.w.count == 1) return waited::there;
-        if (next == found::all) return waited::there;
+        if (next == read_end::all) return waited::there;
     }
     if (!broadcast_bool(group, group.thread_rank() == 0 && s.w.late())) return waited::unknown;
     refuse_rts(group, s);
@@ -193,17 +196,17 @@ MPIX_FN waited await_rts(const Group &group, const reading &s) {
 }
 // As await_together, from the beginning of a wait that may be offered partitions. Does not handle what is unknown then.
 template <class Group>
-MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline, offers may) {
+MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline, rget_question question) {
     reading s;
-    s.asks = may == offers::asked;
+    s.asks = question == rget_question::asked;
     s.r = r;
     s.partition = j;
     s.w.deadline = deadline;
-    waited now = look_together(group, s, may, false);
-    if (now == waited::unknown) now = look_together(group, s, may, true);
+    waited now = look_together(group, s, question, false);
+    if (now == waited::unknown) now = look_together(group, s, question, true);
     return now == waited::absent ? await_rts(group, s) : now;
 }
-// The same for a handle, which knows the running epoch; the group has asked.
+// await_reading for a handle, which knows the epoch. The group has asked.
 template <class Group>
 MPIX_COLD_FN waited await_asked(const Group &group, MPIX_Prequest handle, const receive_state v, int j,
                                 uint64_t deadline) {

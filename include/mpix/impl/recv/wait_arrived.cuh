@@ -16,15 +16,15 @@ namespace detail {
 // What wait_for does after its first looks.
 template <bool Known, class Group>
 MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
-                        const receive_state &known, offers may) {
+                        const receive_state &known, rget_question question) {
     mpix_prequest *const r = request_of(handle);
     const waiters who = waiters_of(handle);
     const bool once = timeout_ns == 0;
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
-    if (may != offers::none) {
+    if (question != rget_question::none) {
         const waited w =
-            Known ? await_asked(group, handle, known, j, deadline) : await_reading(group, r, j, deadline, may);
+            Known ? await_asked(group, handle, known, j, deadline) : await_reading(group, r, j, deadline, question);
         if (w == waited::there) return MPI_SUCCESS;
         late = w == waited::late;
     }
@@ -44,8 +44,8 @@ MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_
 // in the instruction cache. Both are copies, so that the caller's may stay in registers.
 template <class Group>
 MPIX_APART_FN int wait_longer_apart(const Group group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
-                                    const receive_state known, offers may) {
-    return wait_longer<true>(group, handle, j, timeout_ns, known, may);
+                                    const receive_state known, rget_question question) {
+    return wait_longer<true>(group, handle, j, timeout_ns, known, question);
 }
 
 // `known` is used only if Known; it is of the handle's request.
@@ -55,7 +55,7 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     const waiters who = waiters_of(handle);
     const bool once = timeout_ns == 0,
                last = static_cast<unsigned>(group.thread_rank()) == static_cast<unsigned>(group.num_threads()) - 1;
-    offers may = offers::none;
+    rget_question question = rget_question::none;
     // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
     // some hundred microseconds.
     const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
@@ -64,25 +64,26 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
         if (wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
     } else if (Known) {
         const bool reads = !once && known.reads && is_known(known, j),
-                   asked = reads && last && ask_early(r, j, static_cast<unsigned>(group.num_threads()), timeout_ns);
+                   asked = reads && last &&
+                           ask_early(r, j, known.epoch, static_cast<unsigned>(group.num_threads()), timeout_ns);
         const unsigned looks = once || (is_inline_capable(handle) && !known.reads) ? 1 : 1024;
         if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
         if (reads && !vote_all(group, !asked))
-            may = offers::asked;
+            question = rget_question::asked;
         else if (reads && flagged(group, handle, known, j, looks))
             return MPI_SUCCESS;
     }
     if constexpr (Known) {
-        return wait_longer_apart(group, handle, j, timeout_ns, known, may);
+        return wait_longer_apart(group, handle, j, timeout_ns, known, question);
     } else {
         if (!once && may_be_offered(handle)) {
-            const bool asked = last && ask_early(r, j, static_cast<unsigned>(group.num_threads()), timeout_ns);
+            const bool asked = last && ask_early(r, j, 0, static_cast<unsigned>(group.num_threads()), timeout_ns);
             if (!vote_all(group, !asked))
-                may = offers::asked;
+                question = rget_question::asked;
             else if (reads_rts(group, handle, r))
-                may = offers::possible;
+                question = rget_question::possible;
         }
-        return wait_longer<false>(group, handle, j, timeout_ns, known, may);
+        return wait_longer<false>(group, handle, j, timeout_ns, known, question);
     }
 }
 #else

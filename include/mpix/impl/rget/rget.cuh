@@ -35,13 +35,13 @@ namespace mpix::detail {
 // each thread: the copy engine takes less time.
 constexpr unsigned least_reading_threads = MPIX_LEAST_READING_THREADS;
 constexpr uint64_t most_read_per_thread = 1024;
-// Groups of more threads than these do not offer: they store as fast as a block reads.
-constexpr uint64_t most_offering_threads = 32;
 // Nor groups that wait for more of the sender's partitions than these: they would read one after the other what is
 // stored at the same time.
 constexpr unsigned most_read_partitions = 4;
 // Nor groups that wait for a shorter time, since reading takes a while.
 constexpr uint64_t least_reading_ns = 1000000;
+// Larger groups of the sender do not offer: they store about as fast as a block reads.
+constexpr uint64_t most_offering_threads = 32;
 
 // The handle that the user gets.
 inline mpix_prequest *reading_receive(mpix_prequest *r) {
@@ -57,12 +57,12 @@ MPIX_FN bool may_read(uint64_t mine, uint64_t bytes, uint64_t senders, unsigned 
            (senders == 0 || mine * bytes <= most * senders);
 }
 #if MPIX_ON_GPU
-// As far as the handle of a receive tells. One that might have an inline buffer may have none, but offers.
+// Whether the handle says that partitions may be offered. A handle that may have an inline buffer cannot tell.
 MPIX_FN bool may_be_offered(const mpix_prequest *handle) {
     return is_inline_capable(handle) || (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) != 0;
 }
 #endif
-// Whether a group may be one that reads; the same for all members.
+// Whether the group may read partitions; all members get the same answer.
 template <class Group>
 MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mpix_prequest *r) {
 #if MPIX_ON_GPU
@@ -88,8 +88,9 @@ MPIX_FN uint64_t *rts_of(uint64_t *flags, uint64_t senders) { return flags + wor
 // Behind them: the last epoch in which the sender would have offered a partition. For some epochs after it, the
 // receiver's groups ask. Without a route for reading there is no such word.
 MPIX_FN uint64_t *would_offer_of(uint64_t *flags, uint64_t senders) { return rts_of(flags, senders) + senders; }
+constexpr uint64_t epochs_of_asking = 8;
 MPIX_FN bool expects_offers(uint64_t would_offer, uint64_t epoch) {
-    return would_offer != 0 && epoch - would_offer <= 8;
+    return would_offer != 0 && epoch - would_offer <= epochs_of_asking;
 }
 
 // How much longer reading takes than stores and a flag: the latency of a load across the link, a barrier, and looks.
@@ -176,8 +177,8 @@ MPIX_FN bool reads_these(uint64_t count, uint64_t bytes_each, unsigned threads) 
            count * bytes_each <= most_read_per_thread * threads;
 }
 
-// Whether the group of a wait may be offered a partition; asked: it has asked already, and must read.
-enum class offers { none, possible, asked };
+// Whether the waiting group may ask for offers. asked: it has, so it must read or refuse them.
+enum class rget_question { none, possible, asked };
 
 // Tells the sender that this group waits, if it is one that reads. With s.asks it has done so.
 template <class Group>
@@ -235,11 +236,11 @@ MPIX_FN void read_claimed(const Group &group, const reading &s, unsigned n, char
     if (rank == threads - 1 && answers != nullptr) store_release(answers + i, 2 * w.epoch);  // pairs: B3
 }
 
-// Waits until this group has read one of the sender's partitions, which was offered; or all are there; or the wait has
-// ended before that. Only if the group has asked.
-enum class found { read, all, none };
+// Waits until this group has read one offered partition (one), or all partitions are there (all), or the wait is over
+// (over). The group has asked.
+enum class read_end { one, all, over };
 template <class Group>
-MPIX_COLD_FN found read_rts(const Group &group, const reading &s) {
+MPIX_COLD_FN read_end read_next(const Group &group, const reading &s) {
     const awaited &w = s.w;
     const unsigned rank = static_cast<unsigned>(group.thread_rank());
     uint64_t *const flags = w.flags + w.first, *const offers = rts_of(w.flags, w.senders) + w.first,
@@ -248,14 +249,14 @@ MPIX_COLD_FN found read_rts(const Group &group, const reading &s) {
     const char *const from = load_pointer(&s.r->peer_buffer);
     char *const to = s.r->buffer;
     uint64_t *const answers = load_pointer(&s.r->answers);
-    constexpr unsigned none = ~0u;
+    constexpr unsigned nobody = ~0u;
     for (;;) {
-        // The leader looks for a while; at most most_read_partitions.
+        // Only the leader looks: there are at most most_read_partitions flags.
         bool there = false;
-        unsigned mine = none;
-        for (unsigned looks = 64; rank == 0 && looks != 0 && !there && mine == none; --looks) {
+        unsigned mine = nobody;
+        for (unsigned looks = 64; rank == 0 && looks != 0 && !there && mine == nobody; --looks) {
             there = true;
-            for (unsigned n = 0; n < w.count && mine == none; ++n) {
+            for (unsigned n = 0; n < w.count && mine == nobody; ++n) {
                 // All three are under way together.
                 const uint64_t flag = load_relaxed(flags + n), offer = load_relaxed(offers + n),
                                claimed = load_relaxed(taken + n);
@@ -276,13 +277,13 @@ MPIX_COLD_FN found read_rts(const Group &group, const reading &s) {
             // A barrier: all members have what the leader acquired.
             if (!broadcast_bool(group, mine == n)) continue;
             read_claimed(group, s, n, to, from, answers);
-            return found::read;
+            return read_end::one;
         }
         // Pairs with conclude_direct, with the engine's flags, and with store_release_gpu in read_claimed.
         for (unsigned n = 0; there && n < w.count; ++n) fence_acquire(flags + n);  // pairs: A1, B2
         // A barrier, as above.
-        if (broadcast_bool(group, there)) return found::all;
-        if (broadcast_bool(group, rank == 0 && w.over(s.r))) return found::none;
+        if (broadcast_bool(group, there)) return read_end::all;
+        if (broadcast_bool(group, rank == 0 && w.over(s.r))) return read_end::over;
         if (rank == 0) give_way();
     }
 }

@@ -42,10 +42,17 @@ MPIX_FN bool should_offload(uint64_t partition_bytes, uint64_t least, uint64_t t
     return least != 0 && partition_bytes >= least * threads;
 }
 
-// From how many bytes for each of a group's threads on others may move them; as should_offload's `least`.
+// Bytes for each thread from which on others may move a group's partition: `least` of should_offload.
 MPIX_FN uint64_t offload_from(const mpix_prequest *r, uint64_t threads) {
     const uint64_t few = load_weak(&r->offload_bytes), many = load_weak(&r->copy_engine_bytes);
     return threads <= most_offering_threads ? few : many;
+}
+// Both in one number, for groups of any size.
+MPIX_FN uint64_t offload_for_all(const mpix_prequest *r) {
+    return load_weak(&r->offload_bytes) | load_weak(&r->copy_engine_bytes) << 32;
+}
+MPIX_FN uint64_t offload_from(uint64_t for_all, uint64_t threads) {
+    return threads <= most_offering_threads ? static_cast<uint32_t>(for_all) : for_all >> 32;
 }
 
 enum class admission { refused, now, later, rts, nothing };
@@ -231,8 +238,8 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
 }
 
 #if MPIX_ON_GPU
-// Nobody has asked for a partition that might have been offered: asks the receiver's groups to do so from now on.
-MPIX_FN void would_have_offered(const mpix_prequest *r, uint64_t epoch) {
+// Tells the receiver that a partition would have been offered. Its groups then ask for some epochs (expects_offers).
+MPIX_FN void tell_would_offer(const mpix_prequest *r, uint64_t epoch) {
     uint64_t *const flags = load_pointer(&r->flags);
     if (load_pointer(&r->wanted) != nullptr && flags != nullptr)
         store_relaxed(would_offer_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)), epoch);
@@ -242,7 +249,7 @@ MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, ui
     const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->rget_bytes);
     if (threads <= most_offering_threads && should_offload(bytes, least, threads)) {
         if (is_wanted(r, p, epoch, least * threads)) return admission::rts;
-        would_have_offered(r, epoch);
+        tell_would_offer(r, epoch);
     }
     return should_offload(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
 }

@@ -96,7 +96,7 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
 // The same if a group of the receiver waits for the partition, behind the caller's fence_acq_rel. That group reads it, or
 // answers that it does not. The engine waits for either, and then moves what was not read.
 MPIX_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch, uint64_t *flags) {
-    // A group that finds the offer has the partition's bytes: pairs with fence_acquire in read_rts. If none does, the
+    // A group that finds the offer has the partition's bytes: pairs with fence_acquire in read_next. If none does, the
     // ring entry hands them to the engine, as in defer.
     store_release_after_fence(rts_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p,
                               epoch);  // pairs: B1

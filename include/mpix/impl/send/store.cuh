@@ -26,7 +26,7 @@ struct send_state {
     uint64_t *flags;
     // Where the receiver's kernels give clear-to-send; to be looked at in each call unless the epoch is `clear`.
     const uint64_t *clear_to_send;
-    uint64_t partition_bytes, offload_bytes;  // of a group like that which has prepared it, see offload_from
+    uint64_t partition_bytes, offload_bytes;  // offload_for_all
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
     bool clear;
@@ -60,7 +60,8 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, co
     group.sync();
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
-        should_offload(bytes, known.offload_bytes, static_cast<uint64_t>(group.num_threads())))
+        should_offload(bytes, offload_from(known.offload_bytes, static_cast<uint64_t>(group.num_threads())),
+                       static_cast<uint64_t>(group.num_threads())))
         return {};
     if (!known.clear) {
         uint64_t given = load_relaxed(known.clear_to_send);
@@ -124,7 +125,9 @@ MPIX_FN bool landing_is_open(const Group &group, int p, const mpix_prequest *han
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
         is_inline_capable(handle, static_cast<unsigned>(group.num_threads())) ||
-        should_offload(known.partition_bytes, known.offload_bytes, static_cast<uint64_t>(group.num_threads())))
+        should_offload(known.partition_bytes,
+                       offload_from(known.offload_bytes, static_cast<uint64_t>(group.num_threads())),
+                       static_cast<uint64_t>(group.num_threads())))
         return false;
     if (!known.clear) {
         uint64_t given = load_relaxed(known.clear_to_send);

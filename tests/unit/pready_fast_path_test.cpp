@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The short way of MPI_Pready: what it moves, and what it leaves to the long way.
-#include "host/transfer/ready_lane.h"
+#include "host/transfer/pready_fast_path.h"
 
 #include <cstdint>
 #include <vector>
@@ -39,7 +39,7 @@ struct request {
     std::vector<std::uint64_t> flags = std::vector<std::uint64_t>(partitions + 1, epoch - 1),
                                states = std::vector<std::uint64_t>(partitions, epoch - 1);
     mpix_prequest home{};
-    mpix::ready_lane lane;
+    mpix::pready_fast_path lane;
 };
 
 }  // namespace
