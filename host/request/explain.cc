@@ -188,11 +188,10 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
         out.line(
             format("    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES)", share.bytes));
     if (how.rget_bytes != 0)
-        out.line(
-            format("    left to the receiver's kernels from {} bytes for each thread on (MPIX_RGET_BYTES), where a "
-                   "group of them "
-                   "waits: it reads",
-                   how.rget_bytes));
+        out.line(format(
+            "    left to the receiver's kernels by groups of at most {} threads, from {} bytes for each thread on "
+            "(MPIX_RGET_BYTES), where a group of them waits: it reads",
+            detail::most_offering_threads, how.rget_bytes));
     else
         out.line("    not left to the receiver's kernels to read: " + how.no_rget);
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");

@@ -109,7 +109,7 @@ int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype data
  *
  * Errors: MPI_ERR_ARG (index out of range, or already ready in this epoch), MPI_ERR_REQUEST (not an active partitioned
  * send).
- * Thread safety: any number of threads, for distinct partitions, without a lock.
+ * Thread safety: with MPI_THREAD_MULTIPLE any number of threads, for distinct partitions, without a lock.
  * Memory order: release. The calling thread's earlier writes to the partition are visible to a reader that sees it
  * arrive.
  */

@@ -160,12 +160,12 @@ struct mpix_prequest {
         *postings;        // send without a landing here: one for each slot of the peer's landing; null: no
                           // queue leads there. Read after clear-to-send: a match may be undone.
     char *inline_buffer;  // the receiver's packets (packet.cuh), of each sender partition in turn; or null
-    // These, in one sector of 32 bytes, decide what becomes of a large partition.
+    // In one sector of 32 bytes: what decides whether others move a large partition.
     uint64_t *wanted;  // in the sender's GPU, per sender partition: the last epoch in which a group has asked for it
-    // send: with so many bytes or more for each of its threads, a group leaves a partition to others; 0: never.
-    uint32_t offload_bytes;  // of a group that may offer: the smaller of these two; of a larger group see offload_from
-    uint32_t copy_engine_bytes;  // to the progress engine
-    uint32_t rget_bytes;         // to a group of the receiver, if one waits for it
+    // send: bytes for each thread of a group from which on others move the partition; 0: never.
+    uint32_t offload_bytes;      // for groups that may offer: the smaller of these two that is not 0
+    uint32_t copy_engine_bytes;  // the progress engine; the only limit of larger groups (offload_from)
+    uint32_t rget_bytes;         // a group of the receiver that waits for it
     uint32_t unused;
     uint64_t *told;  // receive with an inline buffer, in host memory: per sender partition the last epoch
                      // in which a kernel took it out of there
@@ -228,6 +228,7 @@ static_assert(sizeof(mpix_words) == 128, "the words fill two cache lines");
 static_assert(offsetof(mpix_words, clear_to_send) == offsetof(mpix_words, epoch) + 8 &&
                   offsetof(mpix_words, matched) == offsetof(mpix_words, epoch) + 8,
               "read as one 16-byte pair");
+static_assert(offsetof(mpix_prequest, wanted) / 32 == offsetof(mpix_prequest, rget_bytes) / 32, "one sector");
 static_assert(offsetof(mpix_prequest, seen_clear_to_send) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
 static_assert(offsetof(mpix_prequest, ready_count) == offsetof(mpix_prequest, open_word) + 8 &&
                   offsetof(mpix_prequest, open_word) % 16 == 0,

@@ -12,7 +12,7 @@ struct receive_state {
     uint64_t epoch;  // the running one; 0: not known
     uint64_t *flags;
     unsigned partitions, senders;
-    // Where partitions of the sender, which are those of this side, come inline. Null: they do not, or not in whole words.
+    // Where partitions of the sender, which are those of this side, come inline. Null: not, or not in whole words.
     char *inline_buffer;
     char *buffer;
     uint64_t *told, partition_bytes;  // as in mpix_prequest

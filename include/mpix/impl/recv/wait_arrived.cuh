@@ -66,6 +66,7 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
         const bool reads = !once && known.reads && is_known(known, j),
                    asked = reads && last &&
                            ask_early(r, j, known.epoch, static_cast<unsigned>(group.num_threads()), timeout_ns);
+        // If the last thread has asked, one look is enough: the wait goes on in read_next. If not, the members look on.
         const unsigned looks = once || (is_inline_capable(handle) && !known.reads) ? 1 : 1024;
         if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
         if (reads && !vote_all(group, !asked))

@@ -6,10 +6,10 @@
 // reads it, sets its flag, and answers (`answers`).
 //
 // The receiver asks first. A group that begins to wait tells the sender so (`wanted`), and only wanted partitions are
-// offered. It asks only if the sender has lately had something to offer, and said so (`would_offer`): without a question
-// a wait is shorter. So an offer depends on a group that looks for it already. It does not depend on what the receiver's
-// kernels do later, or on room for a kernel of the library. A group whose wait ends at its deadline, without the
-// partition, answers for it: then no group reads it any more, and the sender's progress engine moves it. Whichever
+// offered. It asks only if the sender has lately had something to offer, and said so (`would_offer`): without a
+// question a wait is shorter. So an offer depends on a group that looks for it already. It does not depend on what the
+// receiver's kernels do later, or on room for a kernel of the library. A group whose wait ends at its deadline, without
+// the partition, answers for it: then no group reads it any more, and the sender's progress engine moves it. Whichever
 // raises taken[i] first decides.
 //
 // Only from the second epoch on: before that the match may be undone, and nothing may be stored at the sender.

@@ -93,8 +93,8 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
 }
 
 #if MPIX_ON_GPU
-// The same if a group of the receiver waits for the partition, behind the caller's fence_acq_rel. That group reads it, or
-// answers that it does not. The engine waits for either, and then moves what was not read.
+// Offers a partition to the group of the receiver that waits for it. That group reads it, or answers that it does not.
+// The engine waits for the answer, and moves what was not read. Behind the caller's fence_acq_rel.
 MPIX_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch, uint64_t *flags) {
     // A group that finds the offer has the partition's bytes: pairs with fence_acquire in read_next. If none does, the
     // ring entry hands them to the engine, as in defer.

@@ -254,7 +254,7 @@ MPIX_COLD_FN int offer(mpix_prequest *r, int p) {
     return MPI_SUCCESS;
 }
 
-// The same for an epoch handle, and for a lone thread; apart, as in wait_longer_apart.
+// ready_by_leader for an epoch handle or a lone thread; apart, as in wait_longer_apart.
 template <class Group, class Mover>
 MPIX_APART_FN int ready_by_leader_apart(const Group group, int p, mpix_prequest *r, bool inline_capable,
                                         const Mover move) {
