@@ -25,6 +25,11 @@ MPIX_FN thread_group this_thread() { return {}; }
 
 namespace detail {
 
+template <class Group>
+inline constexpr bool is_lone_thread = false;
+template <>
+inline constexpr bool is_lone_thread<thread_group> = true;
+
 // broadcast_bool: the leader's truth value, for every member. It is also a barrier: what any member wrote before is
 // visible to all members after. broadcast_code: the same for a number below 256 (an MPI error class, a slot of a
 // landing). It is slower on a GPU, so it is for rare paths.

@@ -19,8 +19,6 @@
 #include <mpix/impl/send/store.cuh>
 #include <mpix/impl/work_queue/post.cuh>
 
-#include <type_traits>
-
 namespace mpix::detail {
 
 // What all members of the group need of the request. None of these loads depends on another, nor on the leader's in
@@ -274,9 +272,9 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_st
     return store<Known, Retries, Mover::call>(group, p, handle, known, [&] {
         mpix_prequest *const r = request_of(handle);
         const bool inline_capable = is_inline_capable(handle, group.num_threads());
-        if constexpr (std::is_same_v<Group, thread_group>)
+        if constexpr (is_lone_thread<Group>)
             if (const int code = offer<Mover::call>(r, p); code != not_offered) return code;
-        if constexpr (Known || std::is_same_v<Group, thread_group>)
+        if constexpr (Known || is_lone_thread<Group>)
             return ready_by_leader_apart(group, p, r, inline_capable, move);
         else
             return ready_by_leader(group, p, r, inline_capable, move);
