@@ -60,8 +60,10 @@ public:
 private:
     [[gnu::noinline]] bool copy_and_tell(std::uint32_t p) noexcept {
         const std::uint64_t bytes = at_.partition_bytes, at = p * bytes;
-        if (bytes < line) fetch_ahead(at);
-        if (bytes != 0) std::memcpy(at_.to + at, at_.from + at, bytes);  // the buffer of an empty message may be null
+        if (bytes != 0) {  // the buffer of an empty message may be null
+            if (bytes < line) fetch_ahead(at);
+            std::memcpy(at_.to + at, at_.from + at, bytes);
+        }
         tell(p);
         return true;
     }
@@ -71,11 +73,12 @@ private:
     // the line four ahead is fetched for writing: most programs mark partitions in order. By assembly, since compilers
     // emit prefetchw only for some processors; others ignore it.
     void fetch_ahead(std::uint64_t at) const noexcept {
-        const char *const ahead = at_.to + at + 4 * line;
+        const std::uintptr_t ahead =
+            reinterpret_cast<std::uintptr_t>(at_.to) + at + 4 * line;  // maybe behind the landing
 #if defined __x86_64__
-        asm volatile("prefetchw %0" : : "m"(*ahead));
+        asm volatile("prefetchw (%0)" : : "r"(ahead));
 #else
-        __builtin_prefetch(ahead, 1);
+        __builtin_prefetch(reinterpret_cast<const char *>(ahead), 1);
 #endif
     }
     static constexpr std::uint64_t line = 64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The short way of MPI_Pready: what it moves, and what it leaves to the long way.
+// The fast path of MPI_Pready: what it moves, and what it leaves to the full path.
 #include "host/transfer/pready_fast_path.h"
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 constexpr int partitions = 5;
 constexpr std::uint64_t epoch = 7;
 
-// A request in the epoch, of which the long way has moved partition 0.
+// A request in the epoch, of which the full path has moved partition 0.
 struct request {
     explicit request(std::uint64_t partition_bytes)
         : bytes(partition_bytes), from(partitions * bytes), to(2 * from.size(), '.') {
@@ -24,7 +24,9 @@ struct request {
         home.ready_count = (epoch - 1) * partitions + 1;
         states[0] = flags[0] = epoch;
     }
-    void open() { lane.open(&home, epoch, home.landing, {from.data(), slot(), flags.data(), states.data(), bytes}); }
+    void open() {
+        fast_path.open(&home, epoch, home.landing, {from.data(), slot(), flags.data(), states.data(), bytes});
+    }
     char *slot() { return to.data() + from.size(); }
     bool has_come(int p) {
         const std::vector<char> sent(from.data() + p * bytes, from.data() + (p + 1) * bytes),
@@ -39,31 +41,31 @@ struct request {
     std::vector<std::uint64_t> flags = std::vector<std::uint64_t>(partitions + 1, epoch - 1),
                                states = std::vector<std::uint64_t>(partitions, epoch - 1);
     mpix_prequest home{};
-    mpix::pready_fast_path lane;
+    mpix::pready_fast_path fast_path;
 };
 
 }  // namespace
 
-TEST_CASE("a lane that is closed moves nothing") {
+TEST_CASE("a fast path that is closed moves nothing") {
     request r(8);
-    CHECK_FALSE(r.lane.ready(1));
+    CHECK_FALSE(r.fast_path.ready(1));
     r.open();
-    r.lane.close();
-    CHECK_FALSE(r.lane.ready(1));
+    r.fast_path.close();
+    CHECK_FALSE(r.fast_path.ready(1));
     CHECK(r.readied() == 1);
     CHECK(r.flags[1] == epoch - 1);
     CHECK(r.slot()[8] == '.');
 }
 
-TEST_CASE("an open lane moves partitions into the epoch's slot") {
+TEST_CASE("an open one moves partitions into the epoch's slot") {
     for (const std::uint64_t bytes : {8u, 1u, 24u, 100u}) {
         request r(bytes);
         r.open();
-        CHECK(r.lane.ready(3));
+        CHECK(r.fast_path.ready(3));
         CHECK(r.has_come(3));
         CHECK(r.readied() == 2);
         CHECK(r.slot()[2 * bytes] == '.');
-        CHECK(r.lane.ready(1));
+        CHECK(r.fast_path.ready(1));
         CHECK(r.has_come(1));
         CHECK(r.to[0] == '.');
         CHECK(r.flags[partitions] == epoch - 1);
@@ -72,33 +74,33 @@ TEST_CASE("an open lane moves partitions into the epoch's slot") {
 
 TEST_CASE("an empty message has no bytes to move") {
     request r(0);
-    r.lane.open(&r.home, epoch, r.home.landing, {nullptr, r.to.data(), r.flags.data(), r.states.data(), 0});
-    CHECK(r.lane.ready(2));
+    r.fast_path.open(&r.home, epoch, r.home.landing, {nullptr, r.to.data(), r.flags.data(), r.states.data(), 0});
+    CHECK(r.fast_path.ready(2));
     CHECK(r.flags[2] == epoch);
 }
 
-TEST_CASE("what it cannot do is left to the long way") {
+TEST_CASE("what it cannot do is left to the full path") {
     request r(8);
     r.open();
     SECTION("no such partition") {
-        CHECK_FALSE(r.lane.ready(-1));
-        CHECK_FALSE(r.lane.ready(partitions));
+        CHECK_FALSE(r.fast_path.ready(-1));
+        CHECK_FALSE(r.fast_path.ready(partitions));
     }
-    SECTION("ready already") { CHECK_FALSE(r.lane.ready(0)); }
+    SECTION("ready already") { CHECK_FALSE(r.fast_path.ready(0)); }
     SECTION("the route has gone") {
         r.home.landing = nullptr;
-        CHECK_FALSE(r.lane.ready(1));
+        CHECK_FALSE(r.fast_path.ready(1));
         CHECK(r.flags[1] == epoch - 1);
     }
     CHECK(r.readied() == 1);
     CHECK(r.states[1] == epoch - 1);
 }
 
-TEST_CASE("the last partition of an epoch goes the long way") {
+TEST_CASE("the last partition of an epoch goes the full path") {
     request r(8);
     r.open();
-    for (const int p : {4, 2, 1}) CHECK(r.lane.ready(p));
-    CHECK_FALSE(r.lane.ready(3));
+    for (const int p : {4, 2, 1}) CHECK(r.fast_path.ready(p));
+    CHECK_FALSE(r.fast_path.ready(3));
     CHECK(r.flags[3] == epoch - 1);
     CHECK(r.readied() == partitions - 1);
 }
