@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/kernels/best_time.h"
 #include "device/kernels/device_state.h"
 #include "device/kernels/launch.h"
 
@@ -67,8 +68,8 @@ outcome device_state::prepare_streams() {
     return error == cudaSuccess ? outcome{} : cuda_error("no streams and memory pool on the GPU", error);
 }
 
-outcome device_state::load(int device, bool measured) {
-    // Acquire: with the release below, so that the costs are whole.
+outcome device_state::load() {
+    // Acquire: with the release below, so that what was found is whole.
     if (loaded_.load(std::memory_order_acquire)) return {};  // pairs: H12
     if (outcome problem = open(); !problem.empty()) return problem;
     const std::lock_guard lock(loading_);
@@ -77,26 +78,49 @@ outcome device_state::load(int device, bool measured) {
     if (const auto error = static_cast<cudaError_t>(load_kernels()); error != cudaSuccess)
         return cuda_error("cannot load the packing kernels", error);
     make_timing_room();
+    time_lone_thread();
 #endif
-    if (measured) measured_ = measure_costs(device);
     loaded_.store(true, std::memory_order_release);  // pairs: H12
     return {};
 }
 
+void device_state::measure(int device) {
+    if (measured_.load(std::memory_order_acquire)) return;  // pairs: H12
+    const std::lock_guard lock(loading_);
+    if (measured_.load(std::memory_order_relaxed)) return;
+    costs_ = measure_costs(device);
+    measured_.store(true, std::memory_order_release);  // pairs: H12
+}
+
 #if MPIX_HAVE_NVCC
-// Without it nothing is timed, and nothing else is lacking.
+// Without it nothing is timed, and nothing else is lacking. Not from the pool, whose first allocation takes 7 ms.
 void device_state::make_timing_room() {
     void *memory = nullptr, *words = nullptr;
-    if (allocate(&memory, timing_bytes, maker_).empty() &&
+    if (cudaMalloc(&memory, timing_bytes) == cudaSuccess &&
         cudaMemsetAsync(memory, 0, timing_bytes, maker_) == cudaSuccess &&
         cudaStreamSynchronize(maker_) == cudaSuccess &&
         cudaHostAlloc(&words, timed_words * sizeof(uint64_t), cudaHostAllocMapped | cudaHostAllocPortable) ==
             cudaSuccess) {
         timing_ = {static_cast<char *>(memory), static_cast<uint64_t *>(words)};
     } else if (memory != nullptr) {
-        free_bytes(memory);
+        cudaFree(memory);
     }
     cudaGetLastError();
+}
+
+void device_state::time_lone_thread() {
+    if (timing_.memory == nullptr) return;
+    constexpr int64_t half = timing_bytes / 2, less = half / 2;
+    cudaError_t error = cudaSuccess;
+    const auto us = [&](int64_t bytes) {
+        return best_time_us(maker_, error, [&] {
+            return static_cast<cudaError_t>(launch_lone_copy(timing_.memory + half, timing_.memory, bytes, maker_));
+        });
+    };
+    const double whole = us(half), part = us(less), rate = (half - less) / std::max(whole - part, 0.1);
+    cudaGetLastError();
+    // Whoever else used the GPU meanwhile may have made nonsense of it. No GPU is beyond these.
+    if (error == cudaSuccess && rate > 10 && rate < 1e5) lone_thread_rate_ = rate;
 }
 #endif
 
@@ -223,7 +247,11 @@ outcome device_state::upload(const mpix_typemap &type, tables &out) {
 
 const pack_costs &device_state::costs() const {
     static const pack_costs usual;
-    return loaded_.load(std::memory_order_acquire) ? measured_ : usual;  // pairs: H12
+    return measured_.load(std::memory_order_acquire) ? costs_ : usual;  // pairs: H12
+}
+
+double device_state::lone_thread_rate() const {
+    return loaded_.load(std::memory_order_acquire) ? lone_thread_rate_ : usual_lone_thread_rate;  // pairs: H12
 }
 
 timing_room device_state::room_for_timing() const {

@@ -37,13 +37,17 @@ struct timing_room {
     uint64_t *words = nullptr;
 };
 
+constexpr double usual_lone_thread_rate = 290;
+
 class device_state {
 public:
     // Before anything else.
     outcome open();
-    // All kernels, room for timing, and if wanted what packing costs: once, in some milliseconds. This may wait for kernels
-    // that run, which nothing does afterwards.
-    outcome load(int device, bool measured);
+    // All kernels, room for timing, and how fast one thread copies: once, in a few milliseconds. This may wait for kernels
+    // that run.
+    outcome load();
+    // What packing costs, once: some milliseconds more. This may wait as well. After load().
+    void measure(int device);
 
     // A stream of ours for some work; others may have theirs in it as well. After open().
     cudaStream_t take_stream();
@@ -62,8 +66,10 @@ public:
     // In stream order, after the kernels: nobody waits for them.
     void forget(const mpix_typemap *type);
 
-    // As measured, once it is loaded.
+    // As measured, or else of an H200.
     const pack_costs &costs() const;
+    // Bytes that one thread of a user's kernel copies in a microsecond; as measured once it is loaded, or else of an H200.
+    double lone_thread_rate() const;
     // Once it is loaded.
     timing_room room_for_timing() const;
 
@@ -71,6 +77,7 @@ private:
     outcome prepare_streams();
     outcome upload(const mpix_typemap &type, tables &out);
     void make_timing_room();
+    void time_lone_thread();
 
     std::mutex mutex_;
     bool open_ = false;
@@ -86,8 +93,9 @@ private:
     std::array<shared_stream, 8> streams_;
     std::map<const mpix_typemap *, tables> tables_;
     std::mutex loading_;
-    std::atomic<bool> loaded_{false};
-    pack_costs measured_;
+    std::atomic<bool> loaded_{false}, measured_{false};
+    pack_costs costs_;
+    double lone_thread_rate_ = usual_lone_thread_rate;
     timing_room timing_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the library does on a GPU by the functions that it gives to kernels: take what lies in a receive's inline buffer out to its
-// buffer; copy as pready does, to see how long that takes. Not for kernels.
+// What the library does on a GPU by the functions that it gives to kernels: take what lies in a receive's inline buffer
+// out to its buffer. Not for kernels.
 #ifndef MPIX_DEVICE_KERNELS_DRAIN_H
 #define MPIX_DEVICE_KERNELS_DRAIN_H
 
@@ -17,9 +17,6 @@ namespace mpix::gpu {
 // What has come by now of an active receive, exported to `device`; in a stream of our own. Needs room on the GPU beside the
 // kernels that run. Errors and thread safety as in gpu_pack.h.
 outcome start_inline_drain(mpix_prequest *receive, int device, std::unique_ptr<pending> &out);
-
-// One thread that copies, as a kernel's lone thread does in pready. For calibration; a cudaError_t.
-int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle stream);
 
 // What kernels/drain.cc asks of the part that only nvcc can compile; a cudaError_t.
 int launch_inline_drain(mpix_prequest *receive, stream_handle stream);

@@ -203,8 +203,10 @@ outcome finish_on(int ordinal, const Submit &submit_to) {
 outcome run(const message &m) {
     return finish_on(m.device, [&](device_state &device, cudaStream_t stream) {
         // In one piece it needs no kernel.
-        if (m.type->kind != MPIX_TYPEMAP_GRID || m.type->grid.dimensions != 0)
-            if (outcome problem = device.load(m.device, costs_matter()); !problem.empty()) return problem;
+        if (m.type->kind != MPIX_TYPEMAP_GRID || m.type->grid.dimensions != 0) {
+            if (outcome problem = device.load(); !problem.empty()) return problem;
+            if (costs_matter()) device.measure(m.device);
+        }
         return submit(device, m, stream);
     });
 }
@@ -212,7 +214,12 @@ outcome run(const message &m) {
 outcome load_on(int ordinal) {
     const device_scope scope(ordinal);
     if (!scope.problem().empty()) return scope.problem();
-    return devices().at(static_cast<std::size_t>(ordinal)).load(ordinal, costs_matter());
+    return devices().at(static_cast<std::size_t>(ordinal)).load();
+}
+
+void measure_on(int ordinal) {
+    const device_scope scope(ordinal);
+    if (scope.problem().empty() && costs_matter()) devices().at(static_cast<std::size_t>(ordinal)).measure(ordinal);
 }
 
 outcome start(const passage &p, std::unique_ptr<pending> &out) {
@@ -229,7 +236,7 @@ outcome enqueue(const message &m, stream_handle stream) {
     return submit(device, m, stream);
 }
 
-pack_costs costs_of(int device) { return devices().at(static_cast<std::size_t>(device)).costs(); }
+double lone_thread_rate(int device) { return devices().at(static_cast<std::size_t>(device)).lone_thread_rate(); }
 
 pack_choice explain(message m, pack_costs &costs) {
     const device_scope scope(m.device);

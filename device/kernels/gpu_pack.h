@@ -22,12 +22,14 @@ namespace mpix::gpu {
 pack_choice explain(message m, pack_costs &costs);
 // Of all messages from now on.
 void prefer(pack_mode way);
-// Load all kernels for `device`, and measure what packing costs there; run() does as well. The first time this takes
-// some milliseconds and may wait for kernels that run; nothing does afterwards. Until then, start() and enqueue() go by
-// the costs of an H200.
+// Load all kernels for `device`, and time one thread that copies. The first time this takes a few milliseconds and may wait
+// for kernels that run; nothing does afterwards.
 outcome load_on(int device);
-// What was measured.
-pack_costs costs_of(int device);
+// After that: measure what packing costs there; run() does both. As above. Until then, start() and enqueue() go by the
+// costs of an H200.
+void measure_on(int device);
+// Bytes that one thread of a user's kernel copies in a microsecond: of an H200 until the kernels are loaded.
+double lone_thread_rate(int device);
 // In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
 outcome start(const passage &p, std::unique_ptr<pending> &out);
 // Done on return.
@@ -47,7 +49,8 @@ void forget(const mpix_typemap *type);
 inline int number_of_devices() { return 0; }
 inline void prefer(pack_mode) {}
 inline outcome load_on(int) { return {}; }
-inline pack_costs costs_of(int) { return {}; }
+inline void measure_on(int) {}
+inline double lone_thread_rate(int) { return 0; }
 inline void forget(const mpix_typemap *) {}
 #endif
 

@@ -25,6 +25,9 @@ constexpr unsigned timed_ways = 6, ticks_of_all = timed_ways, ns_of_all = timed_
 // Memory of this GPU that it takes packets out of, and puts them into.
 constexpr std::uint64_t timing_bytes = many_packets * (timed_packet_bytes + timed_packet_payload);
 
+// One thread that copies, as a kernel's lone thread does in pready; for timing.
+int launch_lone_copy(char *to, const char *from, std::int64_t bytes, stream_handle stream);
+
 int launch_timing(char *at_peer, char *here, std::uint64_t *words, stream_handle stream);
 
 // Have all of these kernels loaded on the current device.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What packing costs on a GPU, as it is measured once in a process: the kernels and the copy engine, timed from the
-// call to the end of the stream, the best of a few. The GPU's memory is given back.
+// What packing costs on a GPU, as it is measured once in a process: by the kernels and the copy engine. The GPU's memory is
+// given back.
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "device/kernels/best_time.h"
 #include "device/kernels/device_state.h"
-#include "device/kernels/drain.h"
 #include "device/kernels/launch.h"
 
 namespace mpix::gpu {
@@ -19,7 +18,6 @@ constexpr int64_t KiB = 1024, MiB = KiB * KiB;
 constexpr int64_t memory_bytes = 96 * MiB, packed_bytes = 48 * MiB;
 // Of page-locked memory, which is kept: cudaFreeHost would wait for the user's kernels.
 constexpr int64_t host_bytes = 2 * MiB;
-constexpr int repeats = 4;
 
 // Rows at a pitch, endlessly.
 mpix_typemap rows_of(int64_t width, int64_t pitch) {
@@ -68,43 +66,28 @@ public:
 #if MPIX_HAVE_NVCC
         const mpix_typemap type = rows_of(width, pitch);
         const message m{&type, memory_, 0, packed(host), 0, bytes / width * width, unpack};
-        return best_us([&] { note(static_cast<cudaError_t>(launch_pack(m, stream_))); });
+        return best_us([&] { return static_cast<cudaError_t>(launch_pack(m, stream_)); });
 #else
         static_cast<void>(unpack);
         return rows_us(width, pitch, bytes, host);
-#endif
-    }
-    double lone_us(int64_t bytes) {
-#if MPIX_HAVE_NVCC
-        return best_us(
-            [&] { note(static_cast<cudaError_t>(launch_lone_copy(packed(false), memory_, bytes, stream_))); });
-#else
-        static_cast<void>(bytes);
-        return 0;
 #endif
     }
     double rows_us(int64_t width, int64_t pitch, int64_t bytes, bool host) {
         const auto w = static_cast<std::size_t>(width), p = static_cast<std::size_t>(pitch);
         const auto rows = static_cast<std::size_t>(bytes / width);
         return best_us(
-            [&] { note(cudaMemcpy2DAsync(packed(host), w, memory_, p, w, rows, cudaMemcpyDefault, stream_)); });
+            [&] { return cudaMemcpy2DAsync(packed(host), w, memory_, p, w, rows, cudaMemcpyDefault, stream_); });
     }
 
 private:
     void note(cudaError_t error) { good_ = good_ && error == cudaSuccess; }
     char *packed(bool host) const { return host ? static_cast<char *>(host_) : memory_ + memory_bytes; }
 
-    template <class Work>
-    double best_us(const Work &work) {
-        using clock = std::chrono::steady_clock;
-        double best = 0;
-        for (int i = 0; i <= repeats && good_; ++i) {
-            const auto begin = clock::now();
-            work();
-            note(cudaStreamSynchronize(stream_));
-            const double us = std::chrono::duration<double, std::micro>(clock::now() - begin).count();
-            if (i == 1 || (i > 1 && us < best)) best = us;  // the first one loads the kernel
-        }
+    template <class Submit>
+    double best_us(const Submit &submit) {
+        cudaError_t error = good_ ? cudaSuccess : cudaErrorNotReady;
+        const double best = best_time_us(stream_, error, submit);
+        note(error);
         return best;
     }
 
@@ -123,7 +106,7 @@ double rate(int64_t bytes, double us, double nothing) {
 // Whoever else used the GPU meanwhile may have made nonsense of it. No GPU is beyond these.
 bool plausible(const pack_costs &c) {
     return c.kernel < 100 && c.copy < 100 && c.memory > 1e4 && c.memory < 2e7 && c.cached > 1e4 && c.cached < 1e8 &&
-           c.copied_rows[0] < 2e7 && c.copied_rows[1] < 2e7 && c.lone_thread > 10 && c.lone_thread < 1e5;
+           c.copied_rows[0] < 2e7 && c.copied_rows[1] < 2e7;
 }
 
 }  // namespace
@@ -145,8 +128,6 @@ pack_costs measure_costs(int device) {
         const int64_t short_row = odd == 0 ? 16 : 65, rows = MiB / short_row;
         c.row[odd] = 1 / rate(rows, b.rows_us(short_row, 2 * short_row, rows * short_row, false), c.copy);
     }
-    constexpr int64_t lone = 16 * KiB;
-    if (MPIX_HAVE_NVCC) c.lone_thread = rate(lone, b.lone_us(2 * lone), b.lone_us(lone));
     c.host = rate(host_bytes, b.kernel_us(KiB, 2 * KiB, host_bytes, false, true), c.kernel);
     c.copied_host = rate(host_bytes, b.rows_us(KiB, 2 * KiB, host_bytes, true), c.copy);
     c.host_row = 1 / rate(host_bytes / 32, b.rows_us(32, 64, host_bytes, true), c.copy);

@@ -42,7 +42,6 @@ struct pack_costs {
     // Packing, unpacking: packed bytes, and time for each long run that is joined.
     double moved[2][word_classes] = {{3.4e4, 1.5e5, 4e5, 7e5, 4e6, 1.8e6}, {1.6e4, 1e5, 2.5e5, 4e5, 4e6, 1.6e6}};
     double joined_run[2] = {4e-5, 1.8e-4};
-    double lone_thread = 290;  // one thread of a user's kernel, which copies for itself
 };
 
 // One message: packed bytes [begin, begin + bytes), bytes at least 1.

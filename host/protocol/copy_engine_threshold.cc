@@ -55,7 +55,7 @@ copy_engine_threshold choose_copy_engine_threshold(const transport::region &flag
     const auto [found, first] = measured->try_emplace({device, peer_world}, 0);
     if (first) found->second = measure_word(flags);
     const double asleep_us = config().progress == progress_mode::always ? 0 : longest_pause_us;
-    const copy_engine_costs costs{gpu::costs_of(device).lone_thread, found->second, asleep_us};
+    const copy_engine_costs costs{gpu::lone_thread_rate(device), found->second, asleep_us};
     return {copy_engine_bytes(costs, partitions), true, costs};
 }
 

@@ -169,6 +169,8 @@ status request::prepare_gpu() const {
     if (place.owner == nullptr || total_bytes() == 0) return {};
     if (status bad = place.owner->prepare(place.device); !bad.ok()) return bad.of_class(MPI_ERR_OTHER);
     const status bad = from_sentence(gpu::load_on(place.device));
+    // Kernels that wait for this process may leave those that measure no room.
+    if (bad.ok() && !gapless && !device_copy::any_in_use()) gpu::measure_on(place.device);
     // Without gaps on either side none of those kernels is needed, and the library may lack them for this GPU.
     return gapless ? status{} : bad.of_class(MPI_ERR_OTHER);
 }

@@ -59,7 +59,7 @@ void offer_gpu_memory(const request &send, send_offer &o, offer_body &m) {
 
 rget_terms rget_terms_of(const request &send) {
     rget_terms terms;
-    terms.least = rget_threshold(send.place.owner == nullptr ? 0 : gpu::costs_of(send.place.device).lone_thread);
+    terms.least = rget_threshold(send.place.owner == nullptr ? 0 : gpu::lone_thread_rate(send.place.device));
     terms.why_not = send.why_no_rget(terms.least);
     if (terms.why_not.empty() && terms.least == 0) terms.why_not = "a thread's stores have not been measured";
     return terms;
