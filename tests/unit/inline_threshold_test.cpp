@@ -68,10 +68,11 @@ bool is_usual(const inline_threshold &limit) { return limit.bytes == 8192 && lim
 }  // namespace
 
 TEST_CASE("an inline buffer is for what is moved twice in less time than a fence takes") {
-    // 0.8 us are saved, and each byte costs 1/20000 us: 16000 bytes, of which 15 KiB are whole.
-    CHECK(inline_threshold_bytes(costs) == 15 * 1024);
-    CHECK(inline_threshold_bytes({0.5, 0, 40000, 40000}) == 9 * 1024);
-    CHECK(inline_threshold_bytes({2, 0.2, 30000, 10000}) == 13 * 1024);
+    // 0.8 us are saved, and each byte costs 1/40000 us, and 1.5 times as much to take out: 12800 bytes, of which 12 KiB
+    // are whole.
+    CHECK(inline_threshold_bytes(costs) == 12 * 1024);
+    CHECK(inline_threshold_bytes({0.5, 0, 40000, 40000}) == 7 * 1024);
+    CHECK(inline_threshold_bytes({2, 0.2, 30000, 10000}) == 9 * 1024);
     // More of each that speaks for it.
     CHECK(inline_threshold_bytes({1.2, 0.2, 40000, 40000}) > inline_threshold_bytes(costs));
     CHECK(inline_threshold_bytes({1, 0.1, 40000, 40000}) > inline_threshold_bytes(costs));
