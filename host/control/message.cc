@@ -59,14 +59,15 @@ const char *fault(const accept_body &b) {
     if (b.refusal != refused_not) return nullptr;
     if (!possible_partitions(b.partitions, b.bytes)) return "with impossible partitions";
     if (b.slots != 1 && b.slots != 2) return "with impossible slots";
-    const auto alone = [&b](accept_flag flag) {
-        flag_set<accept_flag> only;
-        only.set(flag);
-        return !b.flags.has(flag) || (b.flags == only && b.slots == 1);
+    const auto impossible = [&b](accept_flag flag, std::initializer_list<accept_flag> beside = {}) {
+        flag_set<accept_flag> possible;
+        possible.set(flag);
+        for (const accept_flag other : beside) possible.set(other);
+        return b.flags.has(flag) && ((b.flags.bits & ~possible.bits) != 0 || b.slots != 1);
     };
-    if (!alone(accept_flag::inline_buffer)) return "with an impossible inline buffer";
-    if (!alone(accept_flag::in_place)) return "with an impossible receive buffer";
-    if (!alone(accept_flag::rget)) return "with an impossible rget";
+    if (impossible(accept_flag::inline_buffer, {accept_flag::rget})) return "with an impossible inline buffer";
+    if (impossible(accept_flag::in_place)) return "with an impossible receive buffer";
+    if (impossible(accept_flag::rget, {accept_flag::inline_buffer})) return "with an impossible rget";
     return nullptr;
 }
 

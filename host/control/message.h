@@ -112,7 +112,7 @@ enum class accept_flag : std::uint32_t {
     inline_buffer = 2,  // one lies behind the arrival flags (inline_drain.h)
     in_place = 4,  // a single copy: the landing is the receive buffer, in the receiver's own memory; the words that say
                    // who copies what (mpix_prequest.taken) lie behind the arrival flags
-    rget = 8,      // kernels will read the send buffer; RTS words lie behind the arrival flags
+    rget = 8,      // kernels will read the send buffer; RTS words lie behind the arrival flags, before an inline buffer
     last = rget
 };
 

@@ -9,6 +9,7 @@
 #include "host/export/device_request.h"
 #include "host/gpu_pending.h"
 #include "host/progress.h"
+#include "host/protocol/rget.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -21,13 +22,14 @@ constexpr std::chrono::microseconds time_enough{20};
 }  // namespace
 
 inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t partition_bytes,
-                                       std::uint64_t most_bytes) {
+                                       std::uint64_t most_bytes, bool rget) {
     if (partition_bytes == 0 || partition_bytes > most_bytes) return {};
     const std::uint64_t each = detail::packets_of(partition_bytes) * detail::packet_bytes;
     if (each > most_memory / partitions) return {};
     inline_buffer_layout m;
     m.taken = (partitions + 1) * sizeof(std::uint64_t);  // behind the flags
-    m.packets = (m.taken + partitions * sizeof(std::uint64_t) + 127) / 128 * 128;
+    const std::uint64_t words = rget ? bytes_with_rts(partitions) : m.taken + partitions * sizeof(std::uint64_t);
+    m.packets = (words + 127) / 128 * 128;
     m.all = m.packets + partitions * each;
     return m;
 }

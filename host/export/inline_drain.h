@@ -21,9 +21,10 @@ struct inline_buffer_layout {
     std::uint64_t taken = 0, packets = 0, all = 0;
     explicit operator bool() const { return all != 0; }
 };
-// For the sender's partitions. Empty if a partition is larger than `most_bytes`, or has no bytes.
+// For the sender's partitions. Empty if a partition is larger than `most_bytes`, or has no bytes. With `rget` there is
+// room for RTS words, too.
 inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t partition_bytes,
-                                       std::uint64_t most_bytes);
+                                       std::uint64_t most_bytes, bool rget = false);
 
 // For one matched receive. The caller holds the request's `engine` mutex.
 class inline_drain {

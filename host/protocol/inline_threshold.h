@@ -27,9 +27,7 @@ struct inline_costs {
 };
 inline_costs costs_of(const gpu::inline_times &times);
 
-// The range of MPIX_INLINE_BYTES=auto. The largest size is what a block of 512 threads may store to an inline buffer. A
-// partition that has one is not read by the receiver, so with a higher limit, larger blocks would gain less than a
-// single thread would lose.
+// The range of MPIX_INLINE_BYTES=auto. The largest size is what a block of 512 threads may store to an inline buffer.
 constexpr std::uint64_t least_inline_bytes = 1024, most_inline_bytes = 16 * 1024;
 // Used until something has been measured.
 constexpr std::uint64_t usual_inline_bytes = 8 * 1024;

@@ -159,12 +159,11 @@ status land_in_gpu(const receive_match &match, receive_route &route,
         std::memcpy(layout.address, plan.data(), plan.size());
     }
     if (auto bad = adopt_buffer(r, route.landing); !bad.ok()) return bad;
-    if (inline_wanted(match, route))
-        route.inline_buffer =
-            inline_buffer_for(route.peer_partitions, route.bytes / route.peer_partitions, largest_inline(!r.gapless));
-    if (route.inline_buffer) route.why_no_rget = "it goes inline";
-    sender_gpu = reach_gpu_memory(r, match.sender, *match.words, *route.owner, !route.inline_buffer, route.why_no_rget);
+    sender_gpu = reach_gpu_memory(r, match.sender, *match.words, *route.owner, route.why_no_rget);
     route.by_rget = sender_gpu != nullptr && sender_gpu->buffer;
+    if (inline_wanted(match, route))
+        route.inline_buffer = inline_buffer_for(route.peer_partitions, route.bytes / route.peer_partitions,
+                                                largest_inline(!r.gapless), route.by_rget);
     const std::uint64_t all_bytes = route.inline_buffer ? route.inline_buffer.all
                                     : route.by_rget     ? bytes_with_rts(route.peer_partitions)
                                                         : (chunks_for(route, true).all() + 1) * sizeof(std::uint64_t);

@@ -59,9 +59,9 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (route.slots == 2 && !transport::by_network(m.landing.transport))
         route.slots = slots_within(m.landing.bytes, total);
     route.chunks = chunks_of(partitions, send.partition_bytes, m.flags.has(accept_flag::in_chunks));
-    if (m.flags.has(accept_flag::inline_buffer))
-        route.inline_buffer = inline_buffer_for(partitions, send.partition_bytes, send.partition_bytes);
     const bool by_rget = m.flags.has(accept_flag::rget);
+    if (m.flags.has(accept_flag::inline_buffer))
+        route.inline_buffer = inline_buffer_for(partitions, send.partition_bytes, send.partition_bytes, by_rget);
     if (by_rget && (!offered.rget.why_not.empty() || transport::by_network(m.landing.transport) ||
                     m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
         return failure("the receiver wants to read the send buffer, which was not offered");

@@ -73,14 +73,14 @@ std::string reach_buffer(const request &receive, const offer_body &sender, const
 
 std::unique_ptr<const sender_gpu_memory> reach_gpu_memory(const request &receive, const offer_body &sender,
                                                           const sender_words &words, const transport::transport &owner,
-                                                          bool rget, std::string &why_no_rget) {
+                                                          std::string &why_no_rget) {
     auto made = std::make_unique<sender_gpu_memory>(words.link);
     status bad;
     if (sender.kernel_words.transport != owner.id() || sender.kernel_words.bytes < kernel_words_bytes(0))
         bad = failure("the sender has no words for kernels");
     else
         bad = words.link.attach(sender.kernel_words, receive.place.device, made->words);
-    if (rget) why_no_rget = bad.ok() ? reach_buffer(receive, sender, words, owner, *made) : bad.message();
+    why_no_rget = bad.ok() ? reach_buffer(receive, sender, words, owner, *made) : bad.message();
     if (!bad.ok()) return nullptr;
     return made;
 }

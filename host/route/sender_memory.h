@@ -50,7 +50,7 @@ constexpr std::uint64_t kernel_words_bytes(std::uint64_t wanted) {
 // `owner`: of the landing. Null: kernels reach nothing there. `why_no_rget` says why they do not read the buffer.
 std::unique_ptr<const sender_gpu_memory> reach_gpu_memory(const request &receive, const offer_body &sender,
                                                           const sender_words &words, const transport::transport &owner,
-                                                          bool rget, std::string &why_no_rget);
+                                                          std::string &why_no_rget);
 
 }  // namespace mpix
 

@@ -170,6 +170,23 @@ MODELS = {
             "LOOK_FOR_BOTH": "both",
         },
     ),
+    "rget_inline": (
+        {
+            "two_groups": ("TEST", True),
+            "three_groups": ("G=3", False),
+            "three_epochs": ("TEST E=3", False),
+            "host": ("HOST TEST", False),
+            "patient": ("PATIENT TEST", True),
+            "patient_host": ("HOST PATIENT", False),
+        },
+        {
+            "FIRST_CLAIM": "two_groups",
+            "CLAIM": "two_groups",
+            "ANSWER_TO_FLAG": "host",
+            "READING": "patient",
+            "REFUSAL": "two_groups",
+        },
+    ),
     "rget": (
         {
             "two_groups": ("TEST", True),

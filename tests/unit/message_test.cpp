@@ -252,10 +252,19 @@ TEST_CASE("each field that can be wrong by itself is refused") {
              b.flags = flags({in_place, inline_buffer});
          }},
         {"an rget, and two slots", [&](accept_body &b) { b.flags = flags({rget}); }},
-        {"an rget, and an inline buffer",
+        {"an rget, an inline buffer, and two slots",
+         [&](accept_body &b) {
+             b.flags = flags({rget, inline_buffer});
+         }},
+        {"an rget, and a single copy",
          [&](accept_body &b) {
              b.slots = 1;
-             b.flags = flags({rget, inline_buffer});
+             b.flags = flags({rget, in_place});
+         }},
+        {"an rget, an inline buffer, and chunks",
+         [&](accept_body &b) {
+             b.slots = 1;
+             b.flags = flags({rget, inline_buffer, in_chunks});
          }},
         {"an unknown flag", [](accept_body &b) { b.flags = {16}; }},
         {"an endless reason", [](accept_body &b) { endless(b.reason); }},
@@ -291,6 +300,10 @@ TEST_CASE("a message may come in chunks, to an inline buffer, into the receive b
         b.slots = 1;
         b.flags = {static_cast<std::uint32_t>(flag)};
         CHECK(check(m) == "");
+        if (flag == rget) {  // as well as to an inline buffer
+            b.flags.set(inline_buffer);
+            CHECK(check(m) == "");
+        }
     }
 }
 

@@ -12,17 +12,15 @@
 #include <random>
 #include <vector>
 
-#include "host/export/inline_drain.h"
-
 // A send and the receive it is matched with, as kernels see them.
 class pair_of_requests {
 public:
     pair_of_requests(int senders, int receivers, std::uint64_t partition_bytes, unsigned skew_out, unsigned skew_in)
-        : layout(mpix::inline_buffer_for(static_cast<std::uint64_t>(senders), partition_bytes, partition_bytes)),
-          bytes(static_cast<std::uint64_t>(senders) * partition_bytes),
+        : bytes(static_cast<std::uint64_t>(senders) * partition_bytes),
           out_(bytes + 16),
           in_(bytes + 48),
-          arrival_(layout.all / 8 + 32),
+          arrival_(words_before_packets(senders) +
+                   2 * static_cast<std::size_t>(senders) * mpix::detail::packets_of(partition_bytes) + 32),
           told(static_cast<std::size_t>(senders)) {
         send = make(MPIX_KIND_SEND, senders, send_memory_);
         receive = make(MPIX_KIND_RECV, receivers, receive_memory_);
@@ -31,10 +29,10 @@ public:
         send->buffer = out_.data() + skew_out;
         receive->buffer = in_.data() + 16 + skew_in;
         auto at = reinterpret_cast<std::uintptr_t>(arrival_.data());
-        auto *const arrival = reinterpret_cast<char *>((at + 127) / 128 * 128);
-        receive->flags = reinterpret_cast<std::uint64_t *>(arrival);
-        receive->taken = reinterpret_cast<std::uint64_t *>(arrival + layout.taken);
-        receive->inline_buffer = send->inline_buffer = arrival + layout.packets;
+        receive->flags = reinterpret_cast<std::uint64_t *>((at + 127) / 128 * 128);
+        receive->taken = mpix::detail::taken_of(receive->flags, static_cast<std::uint64_t>(senders));
+        receive->inline_buffer = send->inline_buffer =
+            reinterpret_cast<char *>(receive->flags + words_before_packets(senders));
         receive->told = told.data();
         receive->peer_partitions = static_cast<std::uint64_t>(senders);
     }
@@ -60,11 +58,14 @@ public:
         return std::all_of(in_.begin(), in_.end(), [](char c) { return c == 0x5a; });
     }
 
-    const mpix::inline_buffer_layout layout;
     const std::uint64_t bytes;
     mpix_prequest *send = nullptr, *receive = nullptr;
 
 private:
+    // Flags, claims and RTS words; packets begin with a line of memory.
+    static std::size_t words_before_packets(int senders) {
+        return (4 * static_cast<std::size_t>(senders) + 17) / 16 * 16;
+    }
     static mpix_prequest *make(mpix_kind kind, int partitions, std::vector<std::uint64_t> &memory) {
         memory.assign(mpix_prequest_size(kind, partitions) / 8 + 2, 0);
         auto *const r =

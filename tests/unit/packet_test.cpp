@@ -13,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "host/export/inline_drain.h"
 #include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/packet_pair.hpp"
@@ -29,22 +28,6 @@ bool as_it_should(const mpix::host_group &group, std::uint64_t told, std::uint64
 }
 
 }  // namespace
-
-TEST_CASE(
-    "the inline buffer lies behind the flags, and its lines fill 128-byte lines of memory from the first one on") {
-    CHECK(!mpix::inline_buffer_for(4, 0, 100));
-    CHECK(!mpix::inline_buffer_for(4, 101, 100));
-    CHECK(mpix::inline_buffer_for(4, 100, 100));
-    CHECK(!mpix::inline_buffer_for(std::uint64_t{1} << 40, 8, 100));
-    for (const std::uint64_t n : {1, 2, 15, 16, 1000})
-        for (const std::uint64_t bytes : {1, 7, 8, 9, 1000}) {
-            const mpix::inline_buffer_layout m = mpix::inline_buffer_for(n, bytes, 1 << 20);
-            CHECK(m.taken >= (n + 1) * 8);
-            CHECK(m.packets >= m.taken + n * 8);
-            CHECK(m.packets % 128 == 0);
-            CHECK(m.all == m.packets + n * ((bytes + 7) / 8) * 16);
-        }
-}
 
 TEST_CASE("groups of any size, partitions of any size and alignment, several groups that want the same") {
     std::mt19937_64 random(Catch::rngSeed());
@@ -68,8 +51,9 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
             std::thread receiver([&] {
                 mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < common; ++j) {
-                        bool there = at_once && mpix::detail::wait_inline_fast<false>(group, r.receive, j,
-                                                                                      waiting == waiters::sole, {});
+                        bool there = at_once && mpix::detail::wait_inline_fast<false>(
+                                                    group, r.receive, j, waiting == waiters::sole, {},
+                                                    mpix::default_timeout) == mpix::detail::waited::there;
                         while (!there) {
                             there =
                                 mpix::detail::await_together(group, r.receive, j, waiting, looked, in(20'000'000'000u),

@@ -136,7 +136,7 @@ public:
     }
     MPIX_Prequest receive() const {
         // What is small enough for an inline buffer, but has none, says so by the handle all the same.
-        if (s_.rget_bytes != 0)
+        if (s_.rget_bytes != 0 && !s_.inline_buffer)
             return s_.maybe_inline ? inline_capable_receive(receive_.get(), false, 1) : reading_receive(receive_.get());
         return s_.inline_buffer
                    ? inline_capable_receive(receive_.get(), s_.sole, least_inline_threads(receive_->partition_bytes))

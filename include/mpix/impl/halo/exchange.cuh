@@ -311,7 +311,7 @@ MPIX_FN bool send_by_store(const Group &group, const device_exchange &x, const d
     const mpix::detail::send_state &send = known.handle.state;
     if (!mpix::detail::landing_is_open(group, p.first, known.handle.request, send) || !store(send)) return false;
     code = mpix::detail::conclude_stored<true, MPIX_CALL_PREADY>(
-        group, p.first, mpix::detail::request_of(known.handle.request), send, {send.epoch, false},
+        group, p.first, mpix::detail::request_of(known.handle.request), send, {send.epoch, false, false},
         static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
     return true;
 }

@@ -152,10 +152,11 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
     v.told = detail::load_pointer(&r->told);
     v.buffer = r->buffer;
     v.partition_bytes = r->partition_bytes;
-    v.reads = detail::load_pointer(&r->wanted) != nullptr;
+    char *const inline_buffer = detail::load_pointer(&r->inline_buffer);
     if (v.senders == v.partitions && v.told != nullptr && r->offsets == nullptr && v.epoch >> 32 == 0 &&
         detail::in_words(v.buffer, v.partition_bytes))
-        v.inline_buffer = detail::load_pointer(&r->inline_buffer);
+        v.inline_buffer = inline_buffer;
+    v.reads = detail::load_pointer(&r->wanted) != nullptr && v.inline_buffer == inline_buffer;
 #else
     (void)group;
 #endif
@@ -174,7 +175,9 @@ MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs) {
 MPIX_FN void follow_epoch(prepared_receive &receive, uint64_t epochs) {
     detail::receive_state &v = receive.state;
     if (v.epoch != 0) v.epoch += epochs;
-    if (v.epoch >> 32 != 0) v.inline_buffer = nullptr;
+    if (v.epoch >> 32 == 0 || v.inline_buffer == nullptr) return;
+    v.inline_buffer = nullptr;
+    v.reads = false;
 }
 
 namespace detail {

@@ -166,9 +166,9 @@ MPIX_COLD_FN bool ask_early(mpix_prequest *r, int j, uint64_t in_epoch, unsigned
     const uint64_t senders = load_weak(&r->peer_partitions), mine = static_cast<uint64_t>(r->partitions),
                    limit_ns = timeout_ns == default_timeout ? default_limit_ns(r) : timeout_ns,
                    epoch = load_relaxed(&r->seen_epoch);
-    if (r->head != receive_head || wanted == nullptr || flags == nullptr || senders == 0 || epoch < 2 ||
-        (in_epoch != 0 && in_epoch != epoch) || static_cast<uint64_t>(j) >= mine ||
-        (limit_ns != 0 && limit_ns < least_reading_ns))
+    if (r->head != receive_head || wanted == nullptr || load_pointer_weak(&r->inline_buffer) != nullptr ||
+        flags == nullptr || senders == 0 || epoch < 2 || (in_epoch != 0 && in_epoch != epoch) ||
+        static_cast<uint64_t>(j) >= mine || (limit_ns != 0 && limit_ns < least_reading_ns))
         return false;
     const overlap range = sender_partitions(r, j, senders);
     if (!reads_these(range.last - range.first + 1, mine * r->partition_bytes / senders, threads)) return false;

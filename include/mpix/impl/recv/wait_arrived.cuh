@@ -4,19 +4,20 @@
 #ifndef MPIX_IMPL_RECV_WAIT_ARRIVED_CUH
 #define MPIX_IMPL_RECV_WAIT_ARRIVED_CUH
 
-#include <mpix/impl/inline/take.cuh>
 #include <mpix/impl/recv/parrived.cuh>
 #include <mpix/impl/recv/together.cuh>
+#include <mpix/impl/recv/wait_inline.cuh>
 
 namespace mpix {
 
 namespace detail {
 
 #if MPIX_ON_GPU
-// What wait_for does after its first looks.
+// What wait_for does after its first looks. go_back: these may succeed now, in the time that is left; only if they may.
+constexpr int go_back = -2;
 template <bool Known, class Group>
-MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
-                        const receive_state &known, rget_question question) {
+MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t &timeout_ns,
+                        const receive_state &known, rget_question question, bool may_go_back) {
     mpix_prequest *const r = request_of(handle);
     const waiters who = waiters_of(handle);
     const bool once = timeout_ns == 0;
@@ -37,6 +38,11 @@ MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_
         const int code = ask<MPIX_CALL_WAIT_ARRIVED>(group, r, j, timeout_ns, late);
         if (code != together) return code;
         asked = true;
+        // Now the epoch is known. What comes inline may as well be offered, but only the fast path asks for it.
+        if (may_go_back && reads_beside_packets(group, r)) {
+            if (deadline != ~uint64_t{0}) timeout_ns = deadline - now_ns();
+            return go_back;
+        }
     }
 }
 
@@ -45,7 +51,7 @@ MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_
 template <class Group>
 MPIX_APART_FN int wait_longer_apart(const Group group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
                                     const receive_state known, rget_question question) {
-    return wait_longer<true>(group, handle, j, timeout_ns, known, question);
+    return wait_longer<true>(group, handle, j, timeout_ns, known, question, false);
 }
 
 // `known` is used only if Known; it is of the handle's request.
@@ -56,35 +62,41 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     const bool once = timeout_ns == 0,
                last = static_cast<unsigned>(group.thread_rank()) == static_cast<unsigned>(group.num_threads()) - 1;
     rget_question question = rget_question::none;
-    // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
-    // some hundred microseconds.
-    const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
-                      waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
-    if (fast) {
-        if (wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
-    } else if (Known) {
-        const bool reads = !once && known.reads && is_known(known, j),
-                   asked = reads && last &&
-                           ask_early(r, j, known.epoch, static_cast<unsigned>(group.num_threads()), timeout_ns);
-        // If the last thread has asked, one look is enough: the wait goes on in read_next. If not, the members look on.
-        const unsigned looks = once || (is_inline_capable(handle) && !known.reads) ? 1 : 1024;
-        if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
-        if (reads && !vote_all(group, !asked))
-            question = rget_question::asked;
-        else if (reads && flagged(group, handle, known, j, looks))
-            return MPI_SUCCESS;
-    }
-    if constexpr (Known) {
-        return wait_longer_apart(group, handle, j, timeout_ns, known, question);
-    } else {
-        if (!once && may_be_offered(handle)) {
-            const bool asked = last && ask_early(r, j, 0, static_cast<unsigned>(group.num_threads()), timeout_ns);
-            if (!vote_all(group, !asked))
+    for (bool may_go_back = !once;; may_go_back = false) {
+        // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
+        // some hundred microseconds.
+        const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
+                          waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
+        if (fast) {
+            const waited w = wait_inline_fast<Known>(group, r, j, who == waiters::sole, known, timeout_ns);
+            if (w == waited::there) return MPI_SUCCESS;
+            if (w == waited::late) return ask<MPIX_CALL_WAIT_ARRIVED>(group, r, j, timeout_ns, true);
+        } else if (Known) {
+            const bool offered = known.reads && known.inline_buffer == nullptr,
+                       reads = !once && offered && is_known(known, j),
+                       asked = reads && last &&
+                               ask_early(r, j, known.epoch, static_cast<unsigned>(group.num_threads()), timeout_ns);
+            // If the last thread has asked, one look is enough: the wait goes on in read_next. If not, the members look on.
+            const unsigned looks = once || (is_inline_capable(handle) && !offered) ? 1 : 1024;
+            if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
+            if (reads && !vote_all(group, !asked))
                 question = rget_question::asked;
-            else if (reads_rts(group, handle, r))
-                question = rget_question::possible;
+            else if (reads && flagged(group, handle, known, j, looks))
+                return MPI_SUCCESS;
         }
-        return wait_longer<false>(group, handle, j, timeout_ns, known, question);
+        if constexpr (Known) {
+            return wait_longer_apart(group, handle, j, timeout_ns, known, question);
+        } else {
+            if (!once && may_be_offered(handle)) {
+                const bool asked = last && ask_early(r, j, 0, static_cast<unsigned>(group.num_threads()), timeout_ns);
+                if (!vote_all(group, !asked))
+                    question = rget_question::asked;
+                else if (reads_rts(group, handle, r))
+                    question = rget_question::possible;
+            }
+            const int code = wait_longer<false>(group, handle, j, timeout_ns, known, question, fast && may_go_back);
+            if (code != go_back) return code;
+        }
     }
 }
 #else

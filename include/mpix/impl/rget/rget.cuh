@@ -67,13 +67,14 @@ template <class Group>
 MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mpix_prequest *r) {
 #if MPIX_ON_GPU
     if (!may_be_offered(handle)) return false;
-    // Two loads that are under way together.
+    // Loads that are under way together.
     const uint64_t senders = load_weak(&r->peer_partitions);
-    const bool no_inline_buffer = load_pointer_weak(&r->wanted) != nullptr;
+    // With an inline buffer only a group asks that has claimed a partition there (recv/await_offer.cuh).
+    const bool may_ask = load_pointer_weak(&r->wanted) != nullptr && load_pointer_weak(&r->inline_buffer) == nullptr;
     // The members may have seen different values, since the route may have just come.
     return vote_all(group, may_read(static_cast<uint64_t>(r->partitions), r->partition_bytes, senders,
                                     static_cast<unsigned>(group.num_threads())) &&
-                               (!is_inline_capable(handle) || no_inline_buffer));
+                               (!is_inline_capable(handle) || may_ask));
 #else
     (void)group, (void)handle, (void)r;
     return false;

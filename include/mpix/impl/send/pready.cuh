@@ -225,14 +225,15 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
 
 #if MPIX_ON_GPU
 // Offers partition p to the group of the receiver that has asked for it in the open epoch: what left_to and put_off do,
-// in fewer trips to memory. not_offered: nobody has asked yet. One thread.
-constexpr int not_offered = -1;
+// in fewer trips to memory. nobody_asks: the caller stores it; not_offered: that is not known here. One thread.
+// `in_epoch`: of a handle; 0: none.
+constexpr int nobody_asks = -1, not_offered = -2;
 template <mpix_device_call Call>
-MPIX_COLD_FN int offer(mpix_prequest *r, int p) {
-    // These come from the nearest cache, as the store core has just loaded what lies beside them.
+MPIX_COLD_FN int offer(mpix_prequest *r, int p, uint64_t in_epoch) {
+    // The route is final, and may come from the nearest cache.
     const uint64_t bytes = r->partition_bytes;
     const unsigned partitions = static_cast<unsigned>(r->partitions);
-    const uint64_t least = load_weak(&r->rget_bytes);
+    const uint64_t least = load_weak(&r->rget_bytes), by_engine = load_weak(&r->copy_engine_bytes);
     const uint64_t *const wanted = load_pointer_weak(&r->wanted);
     uint64_t *const flags = load_pointer_weak(&r->flags);
     if (wanted == nullptr || flags == nullptr || static_cast<unsigned>(p) >= partitions ||
@@ -241,8 +242,12 @@ MPIX_COLD_FN int offer(mpix_prequest *r, int p) {
     // Two loads that are under way together.
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
-    const uint64_t asked = load_relaxed(wanted + p), epoch = open_epoch(r, word, readied);
-    if (epoch == 0 || asked != epoch) return not_offered;
+    const uint64_t look = load_relaxed(wanted + p), epoch = open_epoch(r, word, readied);
+    if (epoch == 0 || (in_epoch != 0 && in_epoch != epoch)) return not_offered;
+    if (look != epoch && (look + 1 != epoch || !is_wanted(r, p, epoch, least))) {
+        store_relaxed(would_offer_of(arrival_flags(flags), partitions), epoch);
+        return should_offload(bytes, by_engine, 1) ? not_offered : nobody_asks;
+    }
     // The claim is under way during the fence, as in conclude_direct.
     const uint64_t before = fetch_max_relaxed_gpu(partition_states(r) + p, epoch);
     fence_acq_rel();  // the partition's bytes; pairs: B1, G1
@@ -258,6 +263,20 @@ MPIX_APART_FN int ready_by_leader_apart(const Group group, int p, mpix_prequest 
                                         const Mover move) {
     return ready_by_leader(group, p, r, inline_capable, move);
 }
+
+// For a lone thread with so many bytes that others move them faster: partition p is offered, or stored, or left to the
+// engine. `in_epoch` as in offer.
+template <class Mover>
+MPIX_APART_FN int offer_or_store(int p, mpix_prequest *r, uint64_t in_epoch, bool inline_capable, const Mover move) {
+    constexpr thread_group self{};
+    const int code = offer<Mover::call>(r, p, in_epoch);
+    if (code >= 0) return code;
+    if (code == nobody_asks)
+        if (const stored s = store_direct(self, r, p, true); s.epoch != 0)
+            return conclude_direct<Mover::call>(self, p, r, s.epoch, load_pointer_weak(&r->flags));
+    if (in_epoch != 0 && is_ready_already<Mover::call>(self, p, r, in_epoch)) return MPI_ERR_ARG;
+    return ready_by_leader(self, p, r, inline_capable, move);
+}
 #endif
 
 // `known` is used only if Known; it is of the handle's request. For Retries see store.
@@ -269,11 +288,11 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_st
     if (handle == nullptr) return MPI_ERR_REQUEST;
 #if MPIX_ON_GPU
     // Without the host's word, if possible.
-    return store<Known, Retries, Mover::call>(group, p, handle, known, [&] {
+    return store<Known, Retries, Mover::call>(group, p, handle, known, [&](bool offloads) {
         mpix_prequest *const r = request_of(handle);
         const bool inline_capable = is_inline_capable(handle, group.num_threads());
         if constexpr (is_lone_thread<Group>)
-            if (const int code = offer<Mover::call>(r, p); code != not_offered) return code;
+            if (offloads) return offer_or_store(p, r, Known ? known.epoch : 0, inline_capable, move);
         if constexpr (Known || is_lone_thread<Group>)
             return ready_by_leader_apart(group, p, r, inline_capable, move);
         else

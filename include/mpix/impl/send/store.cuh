@@ -45,10 +45,11 @@ MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
     return true;
 }
 
-// The epoch in which a group has stored a partition; 0: it has done nothing.
+// The epoch in which a group has stored a partition; 0: it has done nothing, for a lone thread perhaps because others move
+// so much faster.
 struct stored {
     uint64_t epoch;
-    bool sent_inline;
+    bool sent_inline, offloads;
 };
 
 // Stores partition p of a message without gaps, if no other mover is better.
@@ -59,20 +60,22 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, co
     // then the leader looks for one, and must not have come before a member that knows of the host's Start.
     group.sync();
     if (known.epoch == 0 || known.landing == nullptr ||
-        static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
-        should_offload(bytes, offload_from(known.offload_bytes, static_cast<uint64_t>(group.num_threads())),
-                       static_cast<uint64_t>(group.num_threads())))
+        static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions))
         return {};
+    if (should_offload(bytes, offload_from(known.offload_bytes, static_cast<uint64_t>(group.num_threads())),
+                       static_cast<uint64_t>(group.num_threads())))
+        return {0, false, true};
     if (!known.clear) {
         uint64_t given = load_relaxed(known.clear_to_send);
         if (!vote_all(group, await_clear(known, given))) return {};
     }
     group_copy(group, known.landing + offset, known.buffer + offset, bytes);
-    return {known.epoch, false};
+    return {known.epoch, false, false};
 }
-// The same if the epoch is not known. The partition must be aligned to 16 bytes.
+// The same if the epoch is not known. The partition must be aligned to 16 bytes. `stays`: no other mover is better, as the
+// caller has found out.
 template <class Group>
-MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
+MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p, bool stays = false) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
     // All these loads are under way together.
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
@@ -88,11 +91,10 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
     if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0) return {};
-    if (threads == 1 && should_offload(bytes, offload_bytes, threads))
-        return {};  // no other member has to find the same
+    const bool offloads = !stays && should_offload(bytes, offload_bytes, threads);
+    if (threads == 1 && offloads) return {0, false, true};  // no other member has to find the same
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
-                       !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0 &&
-                       !should_offload(bytes, offload_bytes, threads);
+                       !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0 && !offloads;
     const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
     const char *const from = buffer + offset;
     char *const to = landing + offset;
@@ -115,7 +117,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     }
     if (const uint64_t done = ahead * threads * width; done < bytes)
         group_copy_blocks(group, to + done, from + done, bytes - done);
-    return {epoch, false};
+    return {epoch, false, false};
 }
 
 // Whether a group may store partition p, which it does not have in the send buffer yet, in its landing; then it calls
@@ -218,7 +220,7 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         else
             store_word(to + i * packet_payload, payload[k]);
     }
-    return {epoch, sent_inline};
+    return {epoch, sent_inline, false};
 }
 
 // All members have stored packets of a partition, which tell the receiver themselves. One member, of which `counts`
@@ -304,12 +306,14 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
             s = store_direct(group, r, p, known);
         else
             s = store_direct(group, r, p);
+        if constexpr (is_lone_thread<Group>)
+            if (s.offloads) return otherwise(true);
         if (s.epoch != 0) return conclude_stored<Known, Call>(group, p, r, known, s, rank, threads);
         if constexpr (Known)
             if (known.epoch != 0 && is_ready_already<Call>(group, p, r, known.epoch)) return MPI_ERR_ARG;
         // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.
         if (!Retries || again || !broadcast_bool(group, group.thread_rank() == 0 && await_clear_to_send(r)))
-            return otherwise();
+            return otherwise(false);
     }
 }
 #endif

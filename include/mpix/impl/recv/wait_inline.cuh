@@ -3,8 +3,8 @@
 // The fast path of a wait for a small partition that comes inline. The partition is one of the sender's, of whole
 // words, and each member of the waiting group has few packets of it. The code is short, because between a packet's
 // arrival and its answer every instruction counts.
-#ifndef MPIX_IMPL_INLINE_TAKE_CUH
-#define MPIX_IMPL_INLINE_TAKE_CUH
+#ifndef MPIX_IMPL_RECV_WAIT_INLINE_CUH
+#define MPIX_IMPL_RECV_WAIT_INLINE_CUH
 
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
@@ -13,7 +13,10 @@
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/gather.cuh>
 #include <mpix/impl/inline/packet.cuh>
+#include <mpix/impl/recv/await_offer.cuh>
+#include <mpix/impl/recv/together.cuh>
 
+#if MPIX_ON_GPU
 namespace mpix::detail {
 
 // Whether a member's packets are all of this epoch; if so, their payload. All loads are under way together; instead of
@@ -38,21 +41,19 @@ MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsi
     return there;
 }
 
-// What a member has seen of a partition: its own packets, or the flag, which says that the partition came another way.
-enum class sight { packets, flag, neither };
-
-// Waits for partition j, and takes it out unless it came with a flag. False: this way does not suit it, or it takes too
-// long; the caller then asks the slow way. `known` is used only if Known; it is of the handle's request, and has an inline
-// buffer.
+// Waits for partition j, and takes it out unless it came with a flag; or reads it, if the sender is expected to offer it.
+// Unknown: this way does not suit it, or it takes too long; the caller then asks the slow way. Late: it was asked for,
+// and has not come in time. `known` is used only if Known; it is of the handle's request, and has an inline buffer.
 template <bool Known, class Group>
-MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known) {
+MPIX_FN waited wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known,
+                                uint64_t timeout_ns) {
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
     // A handle has all that is needed, so nothing has to be looked up before the first look.
-    if (Known && (known.epoch == 0 || at >= known.senders)) return false;
+    if (Known && (known.epoch == 0 || at >= known.senders)) return waited::unknown;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
-    if (packets_of(bytes) - 1 >= each * threads) return false;
+    if (packets_of(bytes) - 1 >= each * threads) return waited::unknown;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
     // Within a warp all look, as they would wait for each other anyway.
     const bool last = rank == threads - 1, busy = is_busy(rank, threads, packets),
@@ -61,7 +62,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     uint64_t epoch = 0, *flags = nullptr, *told = nullptr;
     unsigned senders = 0;
     char *buffer = nullptr, *inline_buffer = nullptr;
-    bool good = true;
+    bool good = true, reads = false, asked = false, runs = true;
     if constexpr (Known) {
         senders = known.senders;
         buffer = known.buffer;
@@ -69,6 +70,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         flags = known.flags;
         told = known.told;
         epoch = known.epoch;
+        reads = known.reads;
     } else if (busy) {
         const uint64_t head = r->head, peers = load_weak(&r->peer_partitions);
         senders = static_cast<unsigned>(r->partitions);
@@ -76,12 +78,13 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         inline_buffer = load_pointer_weak(&r->inline_buffer);
         flags = load_pointer_weak(&r->flags);
         told = load_pointer_weak(&r->told);
+        reads = load_pointer_weak(&r->wanted) != nullptr;
         epoch = load_relaxed(&r->seen_epoch);
         good = (head == receive_head) & (at < senders) & (peers == senders) & (inline_buffer != nullptr) &
                (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->offsets == nullptr) &
                (epoch > 1) & (epoch >> 32 == 0);
     }
-    if (!Known && !vote_all(group, good)) return false;
+    if (!Known && !vote_all(group, good)) return waited::unknown;
     uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
@@ -91,18 +94,26 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
                        whole = Known ? 0 : load_relaxed(flags + senders);
         // By the last thread, whose branch waits for it. If that thread has no packet, it looks at none; so the group does
         // not wait for the claim and then for a packet.
-        if (last) before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
+        if (last) {
+            const uint64_t would_offer = reads ? load_relaxed(would_offer_of(flags, senders)) : 0;
+            before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
+            if (would_offer != 0 && before < 2 * epoch - 2 && threads >= least_reading_threads)
+                asked = ask_for_claimed(r, at, epoch, would_offer, timeout_ns);
+        }
         const char *const box = inline_buffer_of(inline_buffer, at, bytes);
         const auto look_on = [&](const auto &look) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
             for (unsigned number = 1;; ++number) {
-                const uint64_t flag = load_relaxed(flags + at);  // under way together with the packets
+                // Under way together with the packets.
+                const uint64_t flag = load_relaxed(flags + at),
+                               offer = reads ? load_relaxed(rts_of(flags, senders) + at) : 0;
                 const bool there = look();
                 if (number == 1 && ((again != epoch) | (whole >= epoch))) return sight::neither;
                 if (flag >= epoch) return sight::flag;  // also of what was in the packets and has been taken
                 if (there) return sight::packets;
+                if (offer == epoch) return sight::offer;
                 if (number == most_looks) return sight::neither;
             }
         };
@@ -110,7 +121,8 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
                : packets <= threads
                    ? look_on([&] { return load_packet(box, rank < packets ? rank : packets - 1, epoch, &payload[0]); })
                    : look_on([&] { return load_packets(box, rank, threads, packets, epoch, payload); });
-        good = (seen == sight::packets) & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
+        runs = (again == epoch) & (whole < epoch);
+        good = (seen == sight::packets) & runs & (before < 2 * epoch - 1);
         if (last && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
     }
     if (vote_all(group, good)) {
@@ -125,17 +137,32 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         group.sync();
         // By the last thread, which has the least to do next.
         if (last) tell_taken(flags + at, told + at, epoch, sole);
-        return true;
+        return waited::there;
     }
+    const sight leaders = seen;
     if (!looks) seen = sight::flag;  // as far as it is concerned; the leader always looks
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
-    if (vote_all(group, seen == sight::flag)) return true;       // nobody needs the claim any more
+    // Nobody needs the claim any more. (Who has asked gives it back.)
+    if (vote_all(group, seen == sight::flag && !asked)) return waited::there;
+    if (!vote_all(group, !asked)) {
+        if (vote_all(group, runs)) return await_offer(group, r, at, epoch, sole, leaders, timeout_ns);
+        // Members have seen different epochs, of which one has just begun.
+        if (last && asked) refuse_claimed(r, at, epoch);
+        return waited::unknown;
+    }
     // For another group to take.
     if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
-    return false;
+    return waited::unknown;
+}
+
+// Whether groups that come to wait_inline_fast may be offered what comes inline otherwise; the same for all members.
+template <class Group>
+MPIX_FN bool reads_beside_packets(const Group &group, const mpix_prequest *r) {
+    return vote_all(group, load_pointer(&r->wanted) != nullptr && load_pointer(&r->inline_buffer) != nullptr);
 }
 
 }  // namespace mpix::detail
+#endif
 
-#endif  // MPIX_IMPL_INLINE_TAKE_CUH
+#endif  // MPIX_IMPL_RECV_WAIT_INLINE_CUH

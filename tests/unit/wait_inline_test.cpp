@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The fast path of a wait for a partition that comes inline (take.cuh).
+// The fast path of a wait for a partition that comes inline (wait_inline.cuh).
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 
@@ -31,6 +31,13 @@ mpix::detail::receive_state known_receive(pair_of_requests &r, std::uint64_t epo
     return state;
 }
 
+template <bool Known, class Group>
+bool waits_fast(const Group &group, const pair_of_requests &r, int j, bool sole,
+                const mpix::detail::receive_state &known = {}) {
+    return mpix::detail::wait_inline_fast<Known>(group, r.receive, j, sole, known, mpix::default_timeout) ==
+           mpix::detail::waited::there;
+}
+
 }  // namespace
 
 TEST_CASE("a small partition of whole words is taken at once") {
@@ -51,8 +58,7 @@ TEST_CASE("a small partition of whole words is taken at once") {
                 mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < partitions; ++j) {
                         // On a machine that others keep busy the sender may need longer than it looks.
-                        for (backoff wait; !mpix::detail::wait_inline_fast<false>(group, r.receive, j, sole, {});)
-                            wait.pause();
+                        for (backoff wait; !waits_fast<false>(group, r, j, sole);) wait.pause();
                         if (group.thread_rank() == 0) ++taken;
                     }
                 });
@@ -110,7 +116,7 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     r.receive->taken[1] = claim;
     std::uint64_t *const taken = r.receive->taken;
     before(r.receive);
-    CHECK(mpix::detail::wait_inline_fast<false>(mpix::thread_group{}, r.receive, asked, true, {}) == there);
+    CHECK(waits_fast<false>(mpix::thread_group{}, r, asked, true) == there);
     CHECK(taken[1] == left);
     CHECK(r.untouched());
     CHECK(r.told[1] == 0);
@@ -133,8 +139,7 @@ TEST_CASE("all threads of a large group hear the same of what is not to be taken
             const mpix::detail::receive_state state = known_receive(r, 2);
             std::atomic<int> there{0};
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                there += known ? mpix::detail::wait_inline_fast<true>(group, r.receive, 1, true, state)
-                               : mpix::detail::wait_inline_fast<false>(group, r.receive, 1, true, {});
+                there += known ? waits_fast<true>(group, r, 1, true, state) : waits_fast<false>(group, r, 1, true);
             });
             CHECK(there == (what == by_flag ? threads : 0));
             CHECK(r.receive->taken[1] == (what == missing ? 2 : 3));
