@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 15u
+#define MPIX_ABI_VERSION 16u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_NEVER (~0ull)                // of a receive: nothing will ever come, see mpix_words
