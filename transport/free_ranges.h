@@ -24,7 +24,10 @@ public:
             auto rest = ranges_.extract(it);
             rest.key() += length;
             rest.mapped() -= length;
-            if (rest.mapped() > 0) ranges_.insert(std::move(rest));
+            if (rest.mapped() > 0)
+                ranges_.insert(std::move(rest));
+            else
+                spare_ = std::move(rest);
             return true;
         }
         return false;
@@ -35,7 +38,8 @@ public:
         auto next = ranges_.lower_bound(offset);
         if (next != ranges_.end() && offset + length == next->first) {
             length += next->second;
-            next = ranges_.erase(next);
+            const auto joined = next++;
+            spare_ = ranges_.extract(joined);
         }
         if (next != ranges_.begin()) {
             const auto before = std::prev(next);
@@ -44,6 +48,12 @@ public:
                 return;
             }
         }
+        if (!spare_.empty()) {
+            spare_.key() = offset;
+            spare_.mapped() = length;
+            ranges_.insert(std::move(spare_));
+            return;
+        }
         try {
             ranges_[offset] = length;
         } catch (const std::bad_alloc &) {  // then nobody has it any more
@@ -51,7 +61,9 @@ public:
     }
 
 private:
-    safe_map<std::uint64_t, std::uint64_t> ranges_;  // offset to length
+    using all_ranges = safe_map<std::uint64_t, std::uint64_t>;  // offset to length
+    all_ranges ranges_;
+    all_ranges::node_type spare_;  // the last one that was used up, for the next one
 };
 
 }  // namespace mpix::transport

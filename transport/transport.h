@@ -53,10 +53,10 @@ struct region {
     void *address = nullptr;  // host address (on_host), otherwise device address
     std::uint64_t bytes = 0;
     int device = on_host;
+    bool lasting = false;     // the mapping stays until the process ends
+    bool remote = false;      // a peer's, by way of a network: the address is its own, and nothing is mapped here
     void *backing = nullptr;  // host memory: the mapping that the region is a part of
     std::uint64_t backing_bytes = 0;
-    bool lasting = false;      // the mapping stays until the process ends
-    bool remote = false;       // a peer's, by way of a network: the address is its own, and nothing is mapped here
     std::uint64_t handle = 0;  // the transport's own
     void *scratch = nullptr;   // scratch_bytes of that, mapped until the process ends; null: there is none
 

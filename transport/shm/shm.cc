@@ -131,7 +131,7 @@ struct chunk {
 struct mapping {
     char *base = nullptr;
     std::uint64_t bytes = 0;
-    unsigned users = 0;
+    unsigned users = 0;  // counted of those that are unmapped after the last
 };
 
 struct chunk_name {
@@ -178,39 +178,34 @@ public:
     }
 
     void release(region &own) override {
-        const std::lock_guard lock(mutex_);
-        for (auto it = chunks_.begin(); it != chunks_.end(); ++it) {
-            chunk &c = **it;
-            if (c.base != own.backing) continue;
-            if (c.bytes != shared_chunk)
-                chunks_.erase(it);
+        if (chunk *const c = chunk_of(own); c != nullptr) {
+            const std::lock_guard lock(mutex_);
+            if (c->bytes != shared_chunk)
+                std::erase_if(chunks_, [c](const auto &one) { return one.get() == c; });
             else
-                c.free.give(static_cast<std::uint64_t>(static_cast<char *>(own.address) - c.base),
-                            round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
-            break;
+                c->free.give(static_cast<std::uint64_t>(static_cast<char *>(own.address) - c->base),
+                             round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
         }
         own = {};
     }
 
+    // Without a lock: a chunk stays while it has a region.
     status describe(const region &own, wire_region &out) override {
-        const std::lock_guard lock(mutex_);
-        for (const auto &c : chunks_) {
-            if (c->base != own.backing) continue;
-            wire_address address{};
-            address.pid = pid_;
-            address.fd = c->file->fd;
-            address.first_page = static_cast<std::uint32_t>(c->first / page);
-            std::memcpy(address.nonce, c->base, sizeof address.nonce);
-            address.chunk_bytes = c->bytes;
-            address.offset = static_cast<std::uint64_t>(static_cast<char *>(own.address) - c->base);
-            out = {};
-            out.transport = id_shm;
-            out.device = on_host;
-            out.bytes = own.bytes;
-            std::memcpy(out.address, &address, sizeof address);
-            return {};
-        }
-        return failure("not a region of this process");
+        const chunk *const c = chunk_of(own);
+        if (c == nullptr) return failure("not a region of this process");
+        wire_address address{};
+        address.pid = pid_;
+        address.fd = c->file->fd;
+        address.first_page = static_cast<std::uint32_t>(c->first / page);
+        std::memcpy(address.nonce, c->base, sizeof address.nonce);
+        address.chunk_bytes = c->bytes;
+        address.offset = static_cast<std::uint64_t>(static_cast<char *>(own.address) - c->base);
+        out = {};
+        out.transport = id_shm;
+        out.device = on_host;
+        out.bytes = own.bytes;
+        std::memcpy(out.address, &address, sizeof address);
+        return {};
     }
 
     status attach(const wire_region &wire, int, region &out) override {
@@ -230,7 +225,7 @@ public:
             }
         }
         if (m.bytes != address.chunk_bytes) return failure("inconsistent descriptions of a shared memory region");
-        ++m.users;
+        if (m.bytes != shared_chunk) ++m.users;
         out = {};
         out.address = m.base + address.offset;
         out.bytes = wire.bytes;
@@ -241,16 +236,8 @@ public:
     }
 
     void detach(region &peers) override {
-        const std::lock_guard lock(mutex_);
-        for (auto it = mappings_.begin(); it != mappings_.end(); ++it) {
-            if (it->second.base != peers.backing) continue;
-            // Chunks that many regions share stay mapped, as they do in their owner.
-            if (--it->second.users == 0 && it->second.bytes != shared_chunk) {
-                munmap(it->second.base, it->second.bytes);
-                mappings_.erase(it);
-            }
-            break;
-        }
+        // Chunks that many regions share stay mapped, as they do in their owner.
+        if (!peers.lasting) unmap(peers);
         peers = {};
     }
 
@@ -276,6 +263,21 @@ public:
     }
 
 private:
+    // Of a region of ours; a peer's has none.
+    static chunk *chunk_of(const region &own) { return reinterpret_cast<chunk *>(own.handle); }
+
+    void unmap(const region &peers) {
+        const std::lock_guard lock(mutex_);
+        for (auto it = mappings_.begin(); it != mappings_.end(); ++it) {
+            if (it->second.base != peers.backing) continue;
+            if (--it->second.users == 0) {
+                munmap(it->second.base, it->second.bytes);
+                mappings_.erase(it);
+            }
+            break;
+        }
+    }
+
     status take_pages(std::uint64_t bytes, memory_file *&file, std::uint64_t &first) {
         for (const auto &f : files_)
             if (f->free.take(bytes, first)) {
@@ -297,6 +299,7 @@ private:
         out.backing = c.base;
         out.backing_bytes = c.bytes;
         out.lasting = c.bytes == shared_chunk;
+        out.handle = reinterpret_cast<std::uintptr_t>(&c);
         // A chunk of its own is fresh from the system, and zero.
         if (c.bytes == shared_chunk) std::memset(out.address, 0, bytes);
         return {};
