@@ -37,7 +37,8 @@ struct progress_state {
     std::size_t next = 0;                            // whose turn it is
     std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
-    std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
+    std::atomic<std::size_t> requests{0};  // that may come to be attended
+    std::atomic<std::size_t> room{0};      // in `attended`, for all of them; it only grows
     // Callers that wait, and print notices themselves: all so far, and those that have ended.
     std::atomic<std::uint64_t> waits_begun{0}, waits_ended{0};
     std::atomic<int> timed{0};  // who wants to know how long
@@ -247,10 +248,13 @@ void wake_thread(thread_looks when) {
 
 place_in_progress::place_in_progress() {
     progress_state &s = state();
-    const std::lock_guard lock(s.mutex);
     const std::size_t least = s.requests.fetch_add(1, std::memory_order_relaxed) + 1;
+    // Relaxed: whoever puts into `attended` has the mutex.
+    if (least <= s.room.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(s.mutex);
     try {
         if (least > s.attended.capacity()) s.attended.reserve(2 * least);
+        s.room.store(s.attended.capacity(), std::memory_order_relaxed);
     } catch (...) {
         s.requests.fetch_sub(1, std::memory_order_relaxed);
         throw;
