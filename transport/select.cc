@@ -170,8 +170,12 @@ transport *devices() {
 
 status no_devices() {
     if (devices() != nullptr) return {};
-    if (!MPIX_HAVE_CUDA) return failure("mpix was built without CUDA");
-    return failure(allowed().cuda_ipc ? "this process can use no GPU" : "MPIX_TRANSPORTS leaves cuda_ipc out");
+    // Asked for each pair of requests.
+    static const status not_built_in = failure("mpix was built without CUDA"),
+                        none = failure("this process can use no GPU"),
+                        left_out = failure("MPIX_TRANSPORTS leaves cuda_ipc out");
+    if (!MPIX_HAVE_CUDA) return not_built_in;
+    return allowed().cuda_ipc ? none : left_out;
 }
 
 transport *by_id(std::uint32_t id) {
@@ -194,10 +198,10 @@ means means_here() {
 namespace {
 
 candidate direct(const ends &pair, const means &here) {
-    const auto no = [](std::string why) { return candidate{id_cuda_ipc, "cuda_ipc", false, std::move(why)}; };
-    if (!here.no_devices.ok()) return no(here.no_devices.message());
+    const auto no = [](reason why) { return candidate{id_cuda_ipc, "cuda_ipc", false, std::move(why)}; };
+    if (!here.no_devices.ok()) return no(here.no_devices);
     if (!pair.receiver_on_gpu) return no("the receive buffer is host memory");
-    if (!pair.unreached.ok()) return no(pair.unreached.message());
+    if (!pair.unreached.ok()) return no(pair.unreached);
     if (pair.by_network) return no("the processes share no memory");
     if (!pair.sender_has_devices) return no("the receive buffer is GPU memory, and the sending process can use no GPU");
     return {id_cuda_ipc, "cuda_ipc", true,
@@ -205,23 +209,23 @@ candidate direct(const ends &pair, const means &here) {
 }
 
 candidate shared(const ends &pair, const means &here) {
-    const auto no = [](std::string why) { return candidate{id_shm, "shm", false, std::move(why)}; };
+    const auto no = [](reason why) { return candidate{id_shm, "shm", false, std::move(why)}; };
     if (!here.shm) return no("MPIX_TRANSPORTS leaves shm out");
-    if (!pair.unreached.ok()) return no(pair.unreached.message());
+    if (!pair.unreached.ok()) return no(pair.unreached);
     if (pair.by_network) return no("the processes cannot map each other's memory, or one of them is not to");
     if (pair.receiver_on_gpu) return no("the receive buffer is GPU memory, where nothing is copied to by the receiver");
     return {id_shm, "shm", true, "both processes map the same memory"};
 }
 
 candidate networked(const known_network &n, const ends &pair, const means &here) {
-    const auto no = [&n](std::string why) { return candidate{n.id, n.name, false, std::move(why)}; };
-    if (!pair.unreached.ok()) return no(pair.unreached.message());
+    const auto no = [&n](reason why) { return candidate{n.id, n.name, false, std::move(why)}; };
+    if (!pair.unreached.ok()) return no(pair.unreached);
     if (!pair.by_network) return no("the processes share memory");
     if (here.network != n.id) {
         // No library is loaded, and no device opened, only to say that it is not needed; mpix_info tries them all.
         const bool known = !n.permitted || n.backend == nullptr;
         const status why = known ? n.why_not() : status{};
-        return no(why.ok() ? "one network carries all pairs of a process, and it is another" : why.message());
+        return why.ok() ? no("one network carries all pairs of a process, and it is another") : no(why);
     }
     const std::string device = n.backend == nullptr ? "" : n.backend->device();
     return {n.id, n.name, true, "the processes share no memory" + (device.empty() ? "" : "; by " + device)};
@@ -229,24 +233,29 @@ candidate networked(const known_network &n, const ends &pair, const means &here)
 
 }  // namespace
 
+std::array<candidate, 4> choice::candidates() const {
+    const auto [first, second] = networks();
+    return {direct(pair, here), shared(pair, here), networked(first, pair, here), networked(second, pair, here)};
+}
+
 choice choose(const ends &pair, const means &here) {
-    choice c{pair, here, {direct(pair, here), shared(pair, here)}, {}};
-    const std::size_t by_network = c.candidates.size() + (here.network == id_verbs ? 1 : 0);
-    for (const known_network &n : networks()) c.candidates.push_back(networked(n, pair, here));
-    if (c.taken() == nullptr)
-        c.why_not = failure(c.candidates[pair.by_network || !pair.unreached.ok() ? by_network
-                                         : pair.receiver_on_gpu                  ? 0
-                                                                                 : 1]
-                                .why);
+    choice c{pair, here, id_none, "", {}};
+    const auto all = c.candidates();
+    if (const auto it = std::find_if(all.begin(), all.end(), [](const candidate &one) { return one.works; });
+        it != all.end()) {
+        c.taken = it->id;
+        c.name = it->name;
+        return c;
+    }
+    const std::size_t by_network = here.network == id_verbs ? 3 : 2;
+    c.why_not = failure(all[pair.by_network || !pair.unreached.ok() ? by_network
+                            : pair.receiver_on_gpu                  ? 0
+                                                                    : 1]
+                            .why.text());
     return c;
 }
 
-const candidate *choice::taken() const {
-    const auto it = std::find_if(candidates.begin(), candidates.end(), [](const candidate &c) { return c.works; });
-    return it == candidates.end() ? nullptr : &*it;
-}
-
-transport &choice::landing() const { return taken()->id == id_cuda_ipc ? *devices() : node_memory(); }
+transport &choice::landing() const { return taken == id_cuda_ipc ? *devices() : node_memory(); }
 
 std::vector<availability> available() {
     std::vector<availability> all{{"shm", allowed().shm ? status{} : failure("MPIX_TRANSPORTS leaves shm out"), {}},

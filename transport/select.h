@@ -4,6 +4,7 @@
 #ifndef MPIX_TRANSPORT_SELECT_H
 #define MPIX_TRANSPORT_SELECT_H
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,16 +89,17 @@ struct candidate {
     transport_id id;
     const char *name;
     bool works;
-    std::string why;
+    reason why;
 };
 
 // What carries a pair: the first of the candidates that works.
 struct choice {
     ends pair;
     means here;
-    std::vector<candidate> candidates;
-    const candidate *taken() const;  // null if none works
-    status why_not;                  // then: that of the one that such buffers need
+    transport_id taken = id_none;  // none: none works
+    const char *name = "";         // of the one that is taken
+    status why_not;                // if there is none: that of the one that such buffers need
+    std::array<candidate, 4> candidates() const;
     // Whose regions the message lands in: a receive buffer in device memory that the sender maps is adopted, everything
     // else lands in node memory and is copied out by the receiver. Something must have been taken.
     transport &landing() const;

@@ -2,13 +2,17 @@
 //
 // How a function says that it has failed: by one sentence for the user, which names the call and what was wrong.
 // Transports and host return it. The class of the error in MPI's terms is decided in one place, class_of() in
-// host/report.h.
+// host/report.h. And how one says why something is not so, where that is no failure.
 #ifndef MPIX_TRANSPORT_STATUS_H
 #define MPIX_TRANSPORT_STATUS_H
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 
 namespace mpix {
 
@@ -33,6 +37,7 @@ public:
     status of_class(int error_class) const noexcept;
     status after_printing() const noexcept;
 
+    friend class reason;
     friend status failure(std::string message);
     friend status failure(int error_class, std::string message);
     friend status no_memory() noexcept;
@@ -50,6 +55,38 @@ status failure(int error_class, std::string message);
 status no_memory() noexcept;
 // What device code and its helpers return: a sentence, empty for success.
 status from_sentence(std::string sentence);
+
+// Why something is not so, as a sentence for the user. Each pair of requests has several, and most are never printed;
+// so one that is a literal takes no memory, also with a number in it.
+class reason {
+public:
+    reason() = default;  // none: it is so
+    // "{}" in the literal stands for the number.
+    template <std::size_t Length>
+    reason(const char (&text)[Length], std::uint64_t number = 0) : is_(literal{text, number}) {}
+    // Copies share the text. An empty one is none.
+    reason(std::string text) {
+        if (!text.empty()) is_ = std::make_shared<const std::string>(std::move(text));
+    }
+    // What has failed; of success none.
+    reason(const status &bad) {
+        if (bad.message_ != nullptr) is_ = bad.message_;
+        if (bad.out_of_memory()) *this = reason("no memory");
+    }
+
+    bool empty() const {
+        const auto *const fixed = std::get_if<literal>(&is_);
+        return fixed != nullptr && *fixed->text == '\0';
+    }
+    std::string text() const;
+
+private:
+    struct literal {
+        const char *text;
+        std::uint64_t number;
+    };
+    std::variant<literal, std::shared_ptr<const std::string>> is_ = literal{"", 0};
+};
 
 }  // namespace mpix
 

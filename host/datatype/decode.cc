@@ -346,12 +346,6 @@ basic_plans &basic_table() {
     return *all;
 }
 
-std::shared_ptr<const plan> find_basic(MPI_Datatype datatype) {
-    const std::lock_guard lock(basic_table().mutex);
-    const auto found = basic_table().plans.find(datatype);
-    return found == basic_table().plans.end() ? nullptr : found->second;
-}
-
 std::shared_ptr<const plan> make(MPI_Datatype datatype, status &error) {
     decoder d;
     type_map map;
@@ -397,9 +391,16 @@ bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t 
 
 }  // namespace
 
+// No other type ever has a basic type's handle.
+std::shared_ptr<const plan> basic_plan_at_hand(MPI_Datatype datatype) {
+    const std::lock_guard lock(basic_table().mutex);
+    const auto found = basic_table().plans.find(datatype);
+    return found == basic_table().plans.end() ? nullptr : found->second;
+}
+
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype) {
     if (const kept *const found = find_kept(datatype); found != nullptr) return found->ready();
-    return envelope_of(datatype).is_basic() ? find_basic(datatype) : nullptr;
+    return basic_plan_at_hand(datatype);
 }
 
 std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &error) {

@@ -17,6 +17,10 @@ namespace mpix {
 // MPI_Type_get_contents does not explain). Thread-safe. Kept with the datatype until it is freed.
 std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &error);
 
+// The plan of a basic type, which is always committed, if it has been made before; otherwise null. Calls no MPI
+// function.
+std::shared_ptr<const plan> basic_plan_at_hand(MPI_Datatype datatype);
+
 // The plan, if it has been made before; otherwise null.
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);
 

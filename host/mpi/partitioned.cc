@@ -71,10 +71,13 @@ status check(const arguments &a, const char *peer_name, operation &op) {
         return failure(MPI_ERR_TAG, a.tag == MPI_ANY_TAG
                                         ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"
                                         : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit()));
-    if (!is_committed(a.datatype)) return not_committed();
-    status why;
-    op.type = plan_of(a.datatype, why);
-    if (op.type == nullptr) return why.in_context("datatype: ").of_class(MPI_ERR_TYPE);
+    op.type = basic_plan_at_hand(a.datatype);
+    if (op.type == nullptr) {
+        if (!is_committed(a.datatype)) return not_committed();
+        status why;
+        op.type = plan_of(a.datatype, why);
+        if (op.type == nullptr) return why.in_context("datatype: ").of_class(MPI_ERR_TYPE);
+    }
     op.no_partitions = a.partitions == 0;
     if (a.count > 0 && op.type->size > 0 && !op.no_partitions) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
@@ -100,7 +103,7 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
     status bad = check(a, peer_name, op);
     std::shared_ptr<Kind> r;
     if (bad.ok()) {
-        const auto since = wait_clock::now();
+        const auto since = explain_clock(op);
         r = std::make_shared<Kind>(op);
         bad = r->check_buffer();
         if (!bad.ok() && config().check && !r->gapless) check_layout(*r, call);  // which may say why

@@ -25,7 +25,7 @@ std::uint64_t words_with_answers(std::uint64_t partitions) {
     return answers_in_words(partitions) + partitions * sizeof(std::uint64_t);
 }
 
-std::string why_no_rget(const rget_end &end) {
+reason why_no_rget(const rget_end &end) {
     const count_or_auto &knob = config().rget_bytes;
     if (!knob.automatic && knob.number == 0) return "MPIX_RGET_BYTES is 0";
     // Without a progress thread, nobody may tell the receiver of the epoch's end while the sender's host waits for a
@@ -36,7 +36,7 @@ std::string why_no_rget(const rget_end &end) {
     if (((reinterpret_cast<std::uintptr_t>(end.buffer) | end.partition_bytes) & 7) != 0)
         return "its partitions are not made of whole words of 8 bytes";
     if (end.partition_bytes < end.least || end.partition_bytes == 0)
-        return format("a partition has less than {} bytes (MPIX_RGET_BYTES)", end.least);
+        return {"a partition has less than {} bytes (MPIX_RGET_BYTES)", end.least};
     if (end.partition_bytes > detail::most_read_per_thread * most_block_threads)
         return format("a partition has more than {} bytes for each of {} threads", detail::most_read_per_thread,
                       most_block_threads);

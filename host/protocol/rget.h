@@ -6,7 +6,8 @@
 #define MPIX_HOST_PROTOCOL_RGET_H
 
 #include <cstdint>
-#include <string>
+
+#include "transport/status.h"
 
 namespace mpix {
 
@@ -28,7 +29,7 @@ struct rget_end {
     std::uint64_t least = 0;            // the sender's rget_threshold()
 };
 // Why they may not; empty: they may.
-std::string why_no_rget(const rget_end &end);
+reason why_no_rget(const rget_end &end);
 
 // The bytes per thread of the sender's group from which rget takes less time; 0: never. By MPIX_RGET_BYTES, or else
 // by how fast one thread stores.

@@ -12,19 +12,18 @@
 namespace mpix {
 namespace {
 
-std::string why_not_posted(const outgoing_route &route) {
+reason why_not_posted(const outgoing_route &route) {
     if (!route.remote) return "it is for peers on other nodes";
     if (route.rematched) return "callers may remember an earlier route";
     if (route.bytes == 0) return "the message is empty";
     if (route.to_gpu) return "the network puts it into GPU memory";
-    if (route.in_chunks)
-        return format("the receiver's GPU is given the message in chunks of {} KiB", chunk_bytes / 1024);
+    if (route.in_chunks) return {"the receiver's GPU is given the message in chunks of {} KiB", chunk_bytes / 1024};
     if (route.from_gpu && least_posting_threads(route.partition_bytes) > most_block_threads)
         return format("a partition has more than {} bytes for each of {} threads", detail::most_staged_per_thread,
                       most_block_threads);
     if ((route.from_gpu || route.gaps) && route.bytes > most_staged)
-        return format("the message has more than the {} MiB that are put into page-locked memory for it",
-                      most_staged / (1024 * 1024));
+        return {"the message has more than the {} MiB that are put into page-locked memory for it",
+                most_staged / (1024 * 1024)};
     return {};
 }
 
@@ -35,14 +34,14 @@ std::uint64_t least_posting_threads(std::uint64_t partition_bytes) {
     return std::max<std::uint64_t>(partition_bytes / each + (partition_bytes % each != 0), 1);
 }
 
-std::string why_no_single_copy(const single_copy &pair) {
+reason why_no_single_copy(const single_copy &pair) {
     if (pair.sender_on_gpu) return "the send buffer is GPU memory";
     if (pair.least == 0) return "MPIX_SINGLE_COPY_BYTES is 0";
     if (pair.partition_bytes < pair.least)
-        return format("a partition has less than {} bytes (MPIX_SINGLE_COPY_BYTES)", pair.least);
+        return {"a partition has less than {} bytes (MPIX_SINGLE_COPY_BYTES)", pair.least};
     if (pair.sender_gaps) return "the send buffer has gaps";
     if (pair.receiver_gaps) return "the receive buffer has gaps";
-    return pair.unreached.message();
+    return pair.unreached;
 }
 
 std::string why_staged(const gpu_end &end) {

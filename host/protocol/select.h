@@ -11,6 +11,7 @@
 
 #include "host/protocol/copy_engine_threshold.h"
 #include "host/protocol/inline_threshold.h"
+#include "transport/status.h"
 
 namespace mpix {
 
@@ -25,7 +26,7 @@ struct single_copy {
     bool receiver_gaps = false;
 };
 // Why it does not; empty: it does.
-std::string why_no_single_copy(const single_copy &pair);
+reason why_no_single_copy(const single_copy &pair);
 // The arrival flags of such a message, and behind them a word for each partition: mpix_prequest.taken.
 constexpr std::uint64_t bytes_with_taken(std::uint64_t partitions) {
     return (2 * partitions + 1) * sizeof(std::uint64_t);
@@ -62,10 +63,10 @@ struct outgoing_route {
     bool flags_far = false;                     // our kernels do not reach the arrival flags
     std::uint64_t bytes = 0, partition_bytes = 0;
     bool in_place = false;         // the landing is the receiver's own host memory
-    std::string two_copies = {};   // from host memory to host memory, if not in_place: why
+    reason two_copies = {};        // from host memory to host memory, if not in_place: why
     std::string staged = {};       // from GPU memory to a network, through host memory: why
     bool inline_buffer = false;    // the receiver has one, and an exported copy could use it
-    std::string no_rget = {};      // from GPU to GPU: why the receiver's kernels do not read it; empty: they may
+    reason no_rget = {};           // from GPU to GPU: why the receiver's kernels do not read it; empty: they may
     std::uint64_t rget_bytes = 0;  // and from how many bytes per thread on, see mpix_prequest
 };
 
@@ -81,12 +82,12 @@ struct movement {
     mover engine = mover::cpu;        // how the progress engine moves the rest
     copy_engine_threshold to_engine;  // which partitions kernels leave to the engine
     std::uint64_t rget_bytes = 0;     // from which size on the receiver's kernels read, as in mpix_prequest
-    std::string no_rget;              // why they do not read; empty: they do
-    std::string two_copies;           // why there are two copies, where one might do; empty: there is one
+    reason no_rget;                   // why they do not read; empty: they do
+    reason two_copies;                // why there are two copies, where one might do; empty: there is one
     bool forwarded = false;           // the receiver copies from its landing in GPU memory to the receive buffer
     bool too_many = false;            // partitions for kernels to flag what is forwarded, so by_kernels is false
-    std::string staged;      // why a network does not read the GPU's memory itself; empty: it does, or there is none
-    std::string not_posted;  // once exported: why its executor posts to no work queue; empty: it does
+    std::string staged;  // why a network does not read the GPU's memory itself; empty: it does, or there is none
+    reason not_posted;   // once exported: why its executor posts to no work queue; empty: it does
 };
 movement choose_movement(const outgoing_route &route);
 

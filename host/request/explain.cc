@@ -56,9 +56,9 @@ public:
 };
 
 void add_candidates(table &out, const transport::choice &choice, bool refused) {
-    for (const transport::candidate &c : choice.candidates) {
-        const bool first = &c == choice.taken();
-        out.row(c.name, !first ? "not used" : refused ? "failed" : "chosen", c.why);
+    for (const transport::candidate &c : choice.candidates()) {
+        const bool first = c.works && c.id == choice.taken;
+        out.row(c.name, !first ? "not used" : refused ? "failed" : "chosen", c.why.text());
     }
 }
 
@@ -125,7 +125,7 @@ void add_posting(table &out, const request &r, const movement &how, const transp
                              : r.gapless         ? "pready in a kernel"
                                                  : "pready_typed in a kernel";
     if (!how.not_posted.empty())
-        return out.line(format("  {}: left to the progress engine too, for {}", call, how.not_posted));
+        return out.line(format("  {}: left to the progress engine too, for {}", call, how.not_posted.text()));
     std::string who;
     if (pair.sender_on_gpu)
         who = format("by groups of {} threads or more ({} bytes for each), ", least_posting_threads(r.partition_bytes),
@@ -158,8 +158,7 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
         out.line("    " + engine);
         if (!how.staged.empty()) out.line("    not straight from the GPU's memory: " + how.staged);
         const bool host_to_host = !pair.receiver_on_gpu && (!pair.sender_on_gpu || !how.staged.empty());
-        if (choice.taken() != nullptr && std::string_view(choice.taken()->name) == "ucx" && host_to_host)
-            add_puts(out, r);
+        if (choice.taken == transport::id_ucx && host_to_host) add_puts(out, r);
     }
     if (how.engine == mover::network && config().work_queue) return add_posting(out, r, how, pair);
     if (!pair.sender_on_gpu) return;
@@ -193,7 +192,7 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
             "(MPIX_RGET_BYTES), where a group of them waits: it reads",
             detail::most_offering_threads, how.rget_bytes));
     else
-        out.line("    not left to the receiver's kernels to read: " + how.no_rget);
+        out.line("    not left to the receiver's kernels to read: " + how.no_rget.text());
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 
@@ -280,7 +279,7 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         else
             out.line(format("  landing: {} slot{}, by message size and the receiver's {}; the receiver copies out",
                             slots, slots == 1 ? "" : "s", slots > 2 ? "MPIX_LANDING_BYTES" : "MPIX_EAGER_BYTES"));
-        if (!how.two_copies.empty()) out.line("  not straight into the receive buffer: " + how.two_copies);
+        if (!how.two_copies.empty()) out.line("  not straight into the receive buffer: " + how.two_copies.text());
         add_progress(out);
     }
     out.print();
@@ -323,6 +322,10 @@ void explain_null(const request &r) try {
     out.line("  nothing moves: every partition is ready, and arrived, at once");
     out.print();
 } catch (const std::bad_alloc &) {  // it is not explained
+}
+
+std::chrono::steady_clock::time_point explain_clock(const operation &op) {
+    return op.names == nullptr ? std::chrono::steady_clock::time_point() : std::chrono::steady_clock::now();
 }
 
 void explain_time(const request &r, const char *part, std::chrono::steady_clock::time_point since) try {

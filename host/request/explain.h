@@ -35,7 +35,9 @@ void explain_receive(const request &r, const transport::choice *choice, const la
 // A send that its receiver has refused.
 void explain_refusal(const request &r, const char *reason);
 void explain_null(const request &r);
-// Of a buffer in GPU memory: how long a part of its setup, begun at `since`, has taken.
+// Of a buffer in GPU memory: how long a part of its setup, begun at `since`, has taken. The clock is read only where
+// that is printed.
+std::chrono::steady_clock::time_point explain_clock(const operation &op);
 void explain_time(const request &r, const char *part, std::chrono::steady_clock::time_point since);
 
 }  // namespace mpix

@@ -80,7 +80,11 @@ request::request(const operation &o, mpix_kind k)
     const auto first = static_cast<std::uintptr_t>(partition_bytes == 0 ? 0 : op.type->first_offset());
     place = transport::locate(reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(op.buffer) + first));
     const std::size_t bytes = mpix_prequest_size(kind, op.partitions);
-    home = static_cast<mpix_prequest *>(::operator new (bytes, std::align_val_t{64}));
+    constexpr std::size_t alignment = 64;
+    std::size_t room = bytes + alignment - __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+    home_memory_ = std::make_unique_for_overwrite<char[]>(room);
+    void *at = home_memory_.get();
+    home = static_cast<mpix_prequest *>(std::align(alignment, bytes, at, room));
     std::memset(static_cast<void *>(home), 0, bytes);
     home->head = MPIX_ABI_VERSION | static_cast<std::uint64_t>(kind) << 32 | (null_peer() ? MPIX_HEAD_NULL_PEER : 0);
     home->partitions = op.partitions;
@@ -96,7 +100,7 @@ bool request::fits_inline(std::uint64_t most_bytes) const {
            (gapless || total_bytes() / static_cast<std::uint64_t>(offsets().piece()) <= most_offsets);
 }
 
-std::string request::why_no_rget(std::uint64_t least) const {
+reason request::why_no_rget(std::uint64_t least) const {
     // The sender's partitions count.
     const std::uint64_t each = kind == MPIX_KIND_SEND ? partition_bytes : 8;
     return mpix::why_no_rget({place.owner != nullptr, !gapless, op.buffer, each, least});
@@ -104,10 +108,9 @@ std::string request::why_no_rget(std::uint64_t least) const {
 
 request::~request() {
     give_back(words_region);
-    if (config().check)
-        invalidate(home);
-    else
-        ::operator delete (home, std::align_val_t{64});
+    if (!config().check) return;
+    invalidate(home);
+    static_cast<void>(home_memory_.release());
 }
 
 // Makes calls with the freed handle fail. The memory is never freed.

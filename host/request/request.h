@@ -168,7 +168,7 @@ public:
     virtual bool inline_capable() const = 0;
     // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h);
     // empty: they may.
-    std::string why_no_rget(std::uint64_t least = 0) const;
+    reason why_no_rget(std::uint64_t least = 0) const;
     // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
     bool fits_inline(std::uint64_t most_bytes) const;
     // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
@@ -186,7 +186,7 @@ public:
     const bool gapless;                   // the buffer is one piece, in packing order, or the message empty
     MPI_Request handle = MPI_REQUEST_NULL;
 
-    mpix_prequest *home = nullptr;  // the host's own instance
+    mpix_prequest *home = nullptr;  // the host's own instance, in home_memory_
     mpix_words *words = nullptr;    // in words_region
     transport::region words_region;
     transport::placement place;  // of the user's buffer
@@ -200,12 +200,13 @@ public:
 
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
+    std::uint64_t bound_to = 0;     // a receive: the send whose offer it has taken, by the sender's number
     bool connected = false;
     bool acquainted = false;  // an epoch has been completed, so both sides have started
     bool peer_gone = false;   // it has sent DETACH
     bool freed = false;
-    std::atomic<bool> waiting{false};  // counted among those that wait for a control message; any thread may look
-    inquiry question;                  // of a long wait
+    std::atomic<bool> waiting{false};   // counted among those that wait for a control message; any thread may look
+    std::unique_ptr<inquiry> question;  // of a long wait
 
     // The progress list's own, and guarded by its mutex.
     const place_in_progress room_in_list;
@@ -248,6 +249,8 @@ protected:
     status prepare_gpu() const;
     status ended_peer() const;
 
+    // Aligned in place: the heap's own aligned allocation takes several times as long.
+    std::unique_ptr<char[]> home_memory_;
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;               // the host's last, or a later one that kernels have started
     std::uint64_t host_started_ = 0;        // the last one that the host has started

@@ -68,7 +68,7 @@ bool choose_single_copy(const receive_match &match, receive_route &route) {
     // Reasons on the sender's side are known to the sender.
     single_copy seen_here{
         .partition_bytes = route.bytes / route.peer_partitions, .least = 1, .receiver_gaps = !r.gapless};
-    if (!sender.flags.has(offer_flag::in_place) || route.choice->taken()->id != transport::id_shm || !match.first ||
+    if (!sender.flags.has(offer_flag::in_place) || route.choice.taken != transport::id_shm || !match.first ||
         config().single_copy_bytes == 0 || !why_no_single_copy(seen_here).empty() ||
         !transport::others_reach(r.op.buffer, route.bytes))
         return false;
@@ -194,7 +194,7 @@ status land_in_host(const receive_match &match, receive_route &route) {
 }
 
 status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
-    route.owner = &route.choice->landing();
+    route.owner = &route.choice.landing();
     if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
     if (choose_single_copy(match, route)) {
         route.slots = 1;
@@ -235,8 +235,8 @@ receive_route::~receive_route() {
 
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
                           std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
-    if (match.choice->taken() == nullptr) return match.choice->why_not;
-    const auto made = std::make_shared<receive_route>(match.link, match.choice, match.receive.total_bytes(),
+    if (match.choice->taken == transport::id_none) return match.choice->why_not;
+    const auto made = std::make_shared<receive_route>(match.link, *match.choice, match.receive.total_bytes(),
                                                       static_cast<std::uint64_t>(match.sender.partitions));
     std::unique_ptr<const sender_gpu_memory> buffer;
     auto bad = fill_in(match, *made, buffer);

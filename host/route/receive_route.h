@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/export/inline_drain.h"
@@ -47,14 +48,14 @@ struct registered_buffer {
 // Made complete, or not at all, and never changed. It is held as long as somebody may look at it: after its match has
 // been undone, another thread's Parrived, a kernel, or the sender, which has not answered yet.
 struct receive_route {
-    receive_route(const peer_link &from, const std::shared_ptr<const transport::choice> &chosen,
-                  std::uint64_t message_bytes, std::uint64_t senders)
+    receive_route(const peer_link &from, const transport::choice &chosen, std::uint64_t message_bytes,
+                  std::uint64_t senders)
         : link(from), choice(chosen), bytes(message_bytes), peer_partitions(senders) {}
     ~receive_route();
     receive_route(const receive_route &) = delete;
     receive_route &operator=(const receive_route &) = delete;
 
-    const char *path() const { return choice->taken()->name; }
+    const char *path() const { return choice.name; }
     bool by_puts() const { return registered != nullptr; }
     // A single copy: the sender is told the receive buffer as its landing, and this process may read the send buffer.
     bool in_place() const { return far != nullptr; }
@@ -63,7 +64,7 @@ struct receive_route {
     landing_kind kind() const { return {in_place(), by_puts(), why_staged, slots, why_no_rget, why_forwarded}; }
 
     const peer_link link;
-    const std::shared_ptr<const transport::choice> choice;
+    const transport::choice choice;
     const std::uint64_t bytes;  // of a message
     const std::uint64_t peer_partitions;
     transport::transport *owner = nullptr;  // of the landing, and of flags in GPU memory
@@ -95,9 +96,9 @@ struct receive_match {
     const request &receive;
     const offer_body &sender;
     peer_link link;
-    std::shared_ptr<const transport::choice> choice;
-    const sender_words *words;  // null: they cannot be reached, and so nothing was taken
-    bool first;                 // no match has been undone before
+    std::optional<transport::choice> choice;  // none before the link is known
+    const sender_words *words;                // null: they cannot be reached, and so nothing was taken
+    bool first;                               // no match has been undone before
 };
 // `sender_gpu`: set if our kernels may read the send buffer.
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,

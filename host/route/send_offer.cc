@@ -48,7 +48,7 @@ void offer_gpu_memory(const request &send, send_offer &o, offer_body &m) {
         gpus.release(buffer);
         bad = failure("the send buffer is memory mapped by cuMemMap");
     }
-    o.rget.why_not = bad.message();
+    o.rget.why_not = bad;
     if (bad.ok())
         m.flags.set(offer_flag::rget);
     else
@@ -69,8 +69,7 @@ send_offer::~send_offer() {
     if (kernel_words) place.owner->release(kernel_words);
 }
 
-offer_body make_offer(const request &send, const rget_terms &rget, std::unique_ptr<const send_offer> &out) {
-    auto o = std::make_unique<send_offer>(send.place, rget);
+offer_body make_offer(const request &send, send_offer &o) {
     offer_body m{.communicator = send.op.members->name,
                  .tag = send.op.tag,
                  .partitions = send.op.partitions,
@@ -78,29 +77,28 @@ offer_body make_offer(const request &send, const rget_terms &rget, std::unique_p
     m.flags.set(offer_flag::has_devices, transport::devices() != nullptr);
     status bad;
     transport::network *const wire = network_to(send.peer_world(), bad);
-    o->link = {wire, send.peer_world()};
+    o.link = {wire, send.peer_world()};
     if (wire != nullptr) bad = introduce_to(send.peer_world(), *wire);
     if (wire != nullptr && bad.ok()) bad = wire->describe(send.words_region, m.words);
     // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
     if (wire == nullptr || !bad.ok()) static_cast<void>(transport::node_memory().describe(send.words_region, m.words));
     m.no_network.assign(bad.message());
     if (wire == nullptr && bad.ok()) {
-        offer_single_copy(send, *o, m);
-        m.flags.set(offer_flag::in_place, o->why_no_single_copy.empty());
-        if (send.place.owner != nullptr) offer_gpu_memory(send, *o, m);
+        offer_single_copy(send, o, m);
+        m.flags.set(offer_flag::in_place, o.why_no_single_copy.empty());
+        if (send.place.owner != nullptr) offer_gpu_memory(send, o, m);
     } else if (bad.ok()) {
-        o->why_staged = why_staged(send.end_for(*wire, o->gpu_wire));
-        m.flags.set(offer_flag::gpu_put, o->gpu_put());
+        o.why_staged = why_staged(send.end_for(*wire, o.gpu_wire));
+        m.flags.set(offer_flag::gpu_put, o.gpu_put());
     }
     // Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
     if (send.place.owner != nullptr) {
-        o->threshold = choose_inline_threshold(send.place.device, send.peer_world(), !send.gapless);
-        o->to_packed = send.fits_inline(o->threshold.bytes);
-        o->to_gaps = send.fits_inline(largest_inline(true));
-        m.flags.set(offer_flag::inline_packed, o->to_packed);
-        m.flags.set(offer_flag::inline_to_gaps, o->to_gaps);
+        o.threshold = choose_inline_threshold(send.place.device, send.peer_world(), !send.gapless);
+        o.to_packed = send.fits_inline(o.threshold.bytes);
+        o.to_gaps = send.fits_inline(largest_inline(true));
+        m.flags.set(offer_flag::inline_packed, o.to_packed);
+        m.flags.set(offer_flag::inline_to_gaps, o.to_gaps);
     }
-    out = std::move(o);
     return m;
 }
 

@@ -17,11 +17,11 @@ namespace mpix {
 // Whether kernels of the receiver may read the send buffer (rget.h), as far as is known here.
 struct rget_terms {
     std::uint64_t least = 0;  // see rget_threshold
-    std::string why_not;      // empty: they may
+    reason why_not;           // empty: they may
 };
 rget_terms rget_terms_of(const request &send);
 
-// Of one send; does not change once it has been made.
+// Of one send; does not change once make_offer has filled it in.
 struct send_offer {
     send_offer(const transport::placement &buffer, const rget_terms &p) : place(buffer), rget(p) {}
     ~send_offer();
@@ -31,10 +31,10 @@ struct send_offer {
     bool gpu_put() const { return gpu_wire != nullptr && why_staged.empty(); }
     bool goes_inline() const { return to_packed || to_gaps; }
 
-    const transport::placement place;  // of the send buffer
-    peer_link link;
+    const transport::placement place;             // of the send buffer
+    peer_link link;                               // by no network, before it is filled in
     const transport::peer_memory *far = nullptr;  // how the peer's own memory is reached
-    std::string why_no_single_copy;               // as far as is known here
+    reason why_no_single_copy;                    // as far as is known here
     transport::gpu_puts *gpu_wire = nullptr;      // how the network reaches GPU memory; null: not at all
     std::string why_staged;                       // why the network does not read the send buffer in GPU memory
     inline_threshold threshold;                   // if the receive has no gaps
@@ -43,8 +43,8 @@ struct send_offer {
     transport::region kernel_words;  // in our GPU's memory; see sender_memory.h
 };
 
-// The OFFER itself; setup_mutex is held.
-offer_body make_offer(const request &send, const rget_terms &rget, std::unique_ptr<const send_offer> &out);
+// Fills it in, and returns the OFFER itself; setup_mutex is held.
+offer_body make_offer(const request &send, send_offer &o);
 
 }  // namespace mpix
 

@@ -53,8 +53,8 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (forwarded && (m.landing.device == transport::on_host || m.arrival.device != transport::on_host ||
                       m.slots != 1 || m.flags.bits != 0 || m.landing_supplement.bytes != 0))
         return failure("the receiver's landing, which it forwards from, does not go with the rest of what it asks for");
-    if (choice.taken() == nullptr) return choice.why_not;
-    if (choice.taken()->id != m.landing.transport) return failure("the receiver's landing has an impossible transport");
+    if (choice.taken == transport::id_none) return choice.why_not;
+    if (choice.taken != m.landing.transport) return failure("the receiver's landing has an impossible transport");
     route.slots = m.slots;
     if (route.slots == 2 && !transport::by_network(m.landing.transport))
         route.slots = slots_within(m.landing.bytes, total);
@@ -103,15 +103,16 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (auto bad = route.link.attach(m.arrival, user, route.arrival); !bad.ok()) return bad;
     if (auto bad = route.link.attach(m.words, user, route.peer_words); !bad.ok()) return bad;
     route.landing_at = static_cast<char *>(route.landing.address) - span.low;
-    route.path = choice.taken()->name;
-    const std::string two_copies =
+    route.path = choice.name;
+    const reason two_copies =
         offered.why_no_single_copy.empty()
-            ? "the receiver declines: its buffer has gaps or cannot be reached, it cannot reach the "
-              "send buffer, its MPIX_SINGLE_COPY_BYTES is 0, or an earlier match was undone"
+            ? reason(
+                  "the receiver declines: its buffer has gaps or cannot be reached, it cannot reach the "
+                  "send buffer, its MPIX_SINGLE_COPY_BYTES is 0, or an earlier match was undone")
             : offered.why_no_single_copy;
-    const std::string no_rget = !offered.rget.why_not.empty() ? offered.rget.why_not
-                                : by_rget                     ? ""
-                                                              : "the receiver does not read it, and says why";
+    const reason no_rget = !offered.rget.why_not.empty() ? offered.rget.why_not
+                           : by_rget                     ? reason()
+                                                         : reason("the receiver does not read it, and says why");
     movement &how = route.how;
     how = choose_movement({.from_gpu = place.owner != nullptr,
                            .gaps = !send.gapless,

@@ -10,7 +10,7 @@
 namespace mpix {
 
 status reach_words(const request &receive, const offer_body &sender, peer_link &link,
-                   std::shared_ptr<const sender_words> &out) {
+                   std::optional<sender_words> &out) {
     link = {nullptr, receive.peer_world()};
     if (sender.words.bytes < sizeof(mpix_words)) return failure("the sender's control block is too small");
     if (transport::by_network(sender.words.transport)) {
@@ -23,10 +23,10 @@ status reach_words(const request &receive, const offer_body &sender, peer_link &
     } else if (sender.words.transport != transport::id_shm) {
         return failure("unsupported transport for the sender's control block");
     }
-    const auto made = std::make_shared<sender_words>(link);
-    auto bad = link.attach(sender.words, transport::on_host, made->region);
+    transport::region words;
+    auto bad = link.attach(sender.words, transport::on_host, words);
     if (bad.ok())
-        out = made;
+        out.emplace(link, words);
     else if (!sender.no_network.empty())
         bad = failure(format("{}; {}", bad.message(), sender.no_network.c_str()));
     return bad;
@@ -49,9 +49,9 @@ std::string reach_buffer(const request &receive, const offer_body &sender, const
     if (!sender.flags.has(offer_flag::rget)) return "the sender does not offer its buffer, and says why";
     const auto partitions = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t total = receive.total_bytes(), each = total / partitions;
-    if (std::string why = why_no_rget({receive.place.owner != nullptr, !receive.gapless, receive.op.buffer, each, 0});
+    if (const reason why = why_no_rget({receive.place.owner != nullptr, !receive.gapless, receive.op.buffer, each, 0});
         !why.empty())
-        return why;
+        return why.text();
     if (sender.words.bytes < words_with_answers(partitions)) return "the sender has no room for answers";
     // Page-locked memory is needed that may stay page-locked while the process lives: giving it back does not wait for
     // kernels.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/request/request.h"
@@ -15,7 +16,7 @@ namespace mpix {
 
 // Its words. They are needed for clear-to-send, also of a pair that cannot work.
 struct sender_words {
-    explicit sender_words(const peer_link &from) : link(from) {}
+    sender_words(const peer_link &from, const transport::region &attached) : link(from), region(attached) {}
     ~sender_words() { link.detach(region); }
     sender_words(const sender_words &) = delete;
     sender_words &operator=(const sender_words &) = delete;
@@ -24,8 +25,7 @@ struct sender_words {
     transport::region region;
 };
 // `link`: by what the sender is reached, even if the words are not.
-status reach_words(const request &receive, const offer_body &sender, peer_link &link,
-                   std::shared_ptr<const sender_words> &out);
+status reach_words(const request &receive, const offer_body &sender, peer_link &link, std::optional<sender_words> &out);
 
 // Its GPU's memory, as our kernels reach it.
 struct sender_gpu_memory {

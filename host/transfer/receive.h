@@ -5,6 +5,7 @@
 #define MPIX_HOST_TRANSFER_RECEIVE_H
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "host/export/inline_drain.h"
@@ -57,7 +58,7 @@ public:
     std::unique_ptr<device_copy> end_export();
 
 protected:
-    transport::network *network() const override { return words_ == nullptr ? nullptr : words_->link.wire; }
+    transport::network *network() const override { return words_ ? words_->link.wire : nullptr; }
     const char *path_now() const override;
     void on_start() override;
     void on_kernel_start() override;
@@ -86,7 +87,7 @@ private:
     }
     // In every epoch, as far as is known yet. `engine` is held.
     bool needs_engine() const { return network() != nullptr || delivery() != nullptr || engine_gives_clear_to_send(); }
-    bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_ != nullptr; }
+    bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_; }
     void refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer);
     bool undo_match();
     status install_on_device();
@@ -116,7 +117,7 @@ private:
     std::vector<std::unique_ptr<device_copy>> takers_;
 
     // Written under setup_mutex and engine. The present match:
-    std::shared_ptr<const sender_words> words_;   // null: there is none, or the sender cannot be reached
+    std::optional<sender_words> words_;           // none: there is none, or the sender cannot be reached
     std::shared_ptr<const receive_route> route_;  // null: there is none, or the pair cannot work
     std::unique_ptr<const sender_gpu_memory> sender_gpu_;
     // Matches that were undone. A kernel may look at their flags, so these stay (null of a pair that could not work);

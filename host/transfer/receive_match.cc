@@ -51,16 +51,16 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
         });
         refuse(sender, nullptr, answer);
     } else {
-        receive_match match{*this, sender, {}, nullptr, nullptr, former_flags_.empty()};
+        receive_match match{*this, sender, {}, {}, nullptr, former_flags_.empty()};
         failure_ = attempt([&] {
-            const auto since = wait_clock::now();
+            const auto since = explain_clock(op);
             transport::ends pair;
             pair.unreached = reach_words(*this, sender, match.link, words_);
             pair.by_network = match.link.wire != nullptr;
             pair.receiver_on_gpu = place.owner != nullptr;
             pair.sender_has_devices = sender.flags.has(offer_flag::has_devices);
-            match.choice = std::make_shared<transport::choice>(transport::choose(pair));
-            match.words = words_.get();
+            match.choice = transport::choose(pair);
+            match.words = words_ ? &*words_ : nullptr;
             status bad = make_receive_route(match, route_, sender_gpu_);
             if (bad.ok()) bad = describe(*route_, *this, answer);
             explain_time(*this, "make and describe what the sender maps", since);
@@ -73,7 +73,7 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
             refusal_ = refused_path;
             route_ = nullptr;
             sender_gpu_ = nullptr;
-            refuse(sender, match.choice.get(), answer);
+            refuse(sender, match.choice ? &*match.choice : nullptr, answer);
         }
     }
     reply();
@@ -81,13 +81,13 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
 
 // The sender's words are needed for our clear-to-send, which tells it that the refusal is final.
 void receive_request::refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer) {
-    if (words_ == nullptr)
+    if (!words_)
         static_cast<void>(attempt([&] {
             peer_link link;
             return reach_words(*this, sender, link, words_);
         }));
-    verdict_ = words_ != nullptr ? verdict::provisional : verdict::refused;
-    answer.refusal = words_ != nullptr ? refusal_ : refused_unreachable;
+    verdict_ = words_ ? verdict::provisional : verdict::refused;
+    answer.refusal = words_ ? refusal_ : refused_unreachable;
     answer.reason = reason_for_peer(failure_);
     if (verdict_ == verdict::refused) give_up();
     explain_receive(*this, choice, {}, failure_.message().c_str());
@@ -149,8 +149,8 @@ void receive_request::tell_clear_to_send(needed when) {
 
 // From here on Start gives clear-to-send itself. An epoch that is running already, or has failed already, gets it now.
 void receive_request::open() {
+    if (bond_ != bond::loose) return;  // it changes under setup_mutex
     const std::lock_guard lock(engine);
-    if (bond_ != bond::loose) return;
     bond_ = bond::single;
     if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send(needed::in_this_epoch);
 }
@@ -173,7 +173,7 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
     const std::lock_guard lock(engine);
     connected = true;
     if (refusal_ == refused_not)
-        explain_receive(*this, route_->choice.get(), landing(), m.refusal != refused_not ? m.reason.c_str() : "");
+        explain_receive(*this, &route_->choice, landing(), m.refusal != refused_not ? m.reason.c_str() : "");
     if (m.refusal != refused_not && refusal_ == refused_not) {
         refusal_ = refused_path;
         failure_ = attempt([&m] { return from_sentence(m.reason.c_str()); });
@@ -223,12 +223,12 @@ bool receive_request::undo_match() {
     why_no_view_.clear();
     route_ = nullptr;
     sender_gpu_ = nullptr;
-    words_ = nullptr;
+    words_.reset();
     refusal_ = refused_not;
     failure_ = {};
     connected = peer_gone = false;
     peer_number = 0;
-    question = {};  // the answer was about that send
+    question = nullptr;  // the answer was about that send
     return true;
 }
 

@@ -48,14 +48,15 @@ struct plan_mover {
 status send_request::prepare() {
     if (status bad = prepare_gpu(); !bad.ok()) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    rget_ = rget_terms_of(*this);
-    const std::uint64_t words_bytes = rget_.why_not.empty() ? words_with_answers(n) : answers_in_words(n);
+    if (!null_peer()) offer_ = std::make_unique<send_offer>(place, rget_terms_of(*this));
+    const bool rget = offer_ != nullptr && offer_->rget.why_not.empty();
+    const std::uint64_t words_bytes = rget ? words_with_answers(n) : answers_in_words(n);
     if (status bad = allocate_words(words_bytes - sizeof(mpix_words)); !bad.ok()) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
     return {};
 }
 
-offer_body send_request::make_offer() { return mpix::make_offer(*this, rget_, offer_); }
+offer_body send_request::make_offer() { return mpix::make_offer(*this, *offer_); }
 
 const char *send_request::path_now() const {
     if (route_ != nullptr) return route_->path;

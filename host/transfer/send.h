@@ -123,8 +123,7 @@ private:
     std::atomic<bool> receiver_copies_{true};
     std::uint64_t started_by_ = 0;
 
-    rget_terms rget_;
-    std::unique_ptr<const send_offer> offer_;  // none before it has joined the setup
+    std::unique_ptr<send_offer> offer_;  // null: the peer is
 
     // Written under setup_mutex and engine, read under either.
     std::shared_ptr<const send_route> route_;  // of the present match; null: none, or the pair cannot work
@@ -134,7 +133,7 @@ private:
     // What an export adds to a route: the peer's words and arrival flags in host memory, as kernels reach them; and
     // entries in a work queue, of which executors may remember those of an earlier match.
     std::unique_ptr<gpu_view> words_view_, flags_view_;
-    send_staging staging_;
+    std::unique_ptr<send_staging> staging_;
     std::shared_ptr<const send_posting> posted_;  // null: executors post nothing
     transport::safe_vector<std::shared_ptr<const send_posting>> former_postings_;
 

@@ -65,7 +65,8 @@ status send_request::install_on_device() {
 const mpix_posting *send_request::enter_queue(int executor) {
     leave_queue();
     try_step([&] {
-        const status bad = make_posting(*this, route_, executor, staging_, posted_);
+        if (staging_ == nullptr) staging_ = std::make_unique<send_staging>();
+        const status bad = make_posting(*this, route_, executor, *staging_, posted_);
         if (!bad.ok() && config().explain) say(format("no work queue to rank {}: {}", op.peer, bad));
         if (posted_ != nullptr) explain_queue(*this, posted_->executed_by);
     });

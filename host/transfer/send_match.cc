@@ -49,7 +49,7 @@ void send_request::take_accept(std::uint64_t from, const accept_body &m) {
         transport::choice choice;
         status bad = attempt([&] {
             choice = choose_transport(*this, m);
-            const auto since = wait_clock::now();
+            const auto since = explain_clock(op);
             status failed = make_send_route(*this, *offer_, m, choice, !former_routes_.empty(), route_);
             if (failed.ok()) fill_in_home();
             explain_time(*this, "map the receiver's memory (the first request to a process also times the link)",
@@ -106,7 +106,7 @@ void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
     peer_gone = false;
-    question = {};  // the answer was about that receive
+    question = nullptr;  // the answer was about that receive
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (detail::load_relaxed(&words->clear_to_send) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");

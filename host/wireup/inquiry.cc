@@ -44,7 +44,7 @@ std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communi
 // The other process's unmatched sends, from the OFFERs that have arrived here; empty if there are none.
 std::string unmatched_offers(int world_rank, std::uint64_t communicator) {
     std::vector<unmatched> all;
-    for (const auto &[arrival, o] : setup().offers)
+    for (const auto &[name, o] : setup().offers)
         if (o.key.source == world_rank && o.receiver == 0)
             all.push_back({o.key.tag, o.key.communicator == communicator});
     return all.empty() ? "" : listed("send", all);
@@ -58,8 +58,9 @@ void inquire(request &r) {
     if (r.null_peer()) return;
     transport::require_reserve();
     const std::lock_guard lock(setup_mutex());
-    inquiry &q = r.question;
-    if (q.epoch != r.epoch()) q = {r.epoch(), false, {}, {}};
+    if (r.question == nullptr || r.question->epoch != r.epoch())
+        r.question = std::make_unique<inquiry>(inquiry{r.epoch(), false, {}, {}});
+    inquiry &q = *r.question;
     // The sender of a pair knows the receiver's epoch from its clear-to-send.
     if (q.pending || !setup_running() || (r.kind == MPIX_KIND_SEND && r.connected)) return;
     const inquire_body question{.communicator = r.op.members->name,
@@ -87,14 +88,14 @@ void answer_inquiry(int source, std::uint64_t from, std::uint64_t to, const inqu
 }
 
 void take_answer(request &r, const answer_body &answer) {
-    if (!std::exchange(r.question.pending, false)) return;
-    r.question.answer = answer.state.c_str();
-    r.question.answered = wait_clock::now();
+    if (r.question == nullptr || !std::exchange(r.question->pending, false)) return;
+    r.question->answer = answer.state.c_str();
+    r.question->answered = wait_clock::now();
 }
 
 std::string peer_says(const request &r) {
-    const inquiry &q = r.question;
-    if (q.epoch == 0 || q.epoch != r.epoch()) return {};
+    if (r.question == nullptr || r.question->epoch == 0 || r.question->epoch != r.epoch()) return {};
+    const inquiry &q = *r.question;
     // INQUIRE is repeated, so one may be pending although the last answer is recent.
     if (!q.answer.empty() && (!q.pending || seconds_since(q.answered) < notice_seconds()))
         return format("rank {} has {}", r.op.peer, q.answer);

@@ -84,3 +84,20 @@ TEST_CASE("a sentence of device code is a failure, none is success") {
     CHECK(from_sentence("").ok());
     CHECK(from_sentence("cudaMalloc: out of memory").message() == "cudaMalloc: out of memory");
 }
+
+TEST_CASE("a reason is a literal, with a number or without, or a text, or that of a failure; or there is none") {
+    CHECK(reason().empty());
+    CHECK(reason().text().empty());
+    CHECK(reason("").empty());
+    CHECK(reason(std::string()).empty());
+    CHECK(reason(status()).empty());
+    CHECK(reason("the buffer has gaps").text() == "the buffer has gaps");
+    CHECK(reason("less than {} bytes", 4096).text() == "less than 4096 bytes");
+    CHECK(reason("the number is last: {}", 7).text() == "the number is last: 7");
+    const reason made = std::string("{} is as it is");
+    const reason copy = made;
+    CHECK_FALSE(copy.empty());
+    CHECK(copy.text() == "{} is as it is");
+    CHECK(reason(failure("out of reach")).text() == "out of reach");
+    CHECK(reason(no_memory()).text() == no_memory().message());
+}
