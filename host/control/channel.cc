@@ -56,7 +56,8 @@ void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &ou
 
 void control_channel::forget() {
     control_packet unneeded;
-    came_ = false;
+    came_ = first_was_taken_ = false;
+    to_itself_.clear();
     for (int source; processes_.receive(source, unneeded);) continue;
     held_.clear();
     overflow_.clear();
@@ -95,7 +96,14 @@ void control_channel::close() {
 
 // ---- sending -----------------------------------------------------------------------------------
 
-void control_channel::post(int world_rank, const control_packet &packet) {
+void control_channel::post(int world_rank, const control_message &message) {
+    if (world_rank == processes_.this_rank() && processes_.outbox_to(world_rank) != nullptr)
+        to_itself_.push_back(message);
+    else
+        post_packet(world_rank, encode_control(message));
+}
+
+void control_channel::post_packet(int world_rank, const control_packet &packet) {
     if (control_outbox *const outbox = processes_.outbox_to(world_rank); outbox != nullptr) {
         if (const auto before = overflow_.find(world_rank); before != overflow_.end()) {
             before->second.push_back(packet);
@@ -163,7 +171,7 @@ void control_channel::send(int world_rank, const control_message &message) {
         return;
     }
     std::unique_ptr<transport::transfer> flush;
-    if (!overtakes(world_rank, message, flush)) return post(world_rank, encode_control(message));
+    if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
     held &waiting = held_[world_rank];
     waiting.flush = std::move(flush);
     waiting.messages.push_back(message);
@@ -182,11 +190,11 @@ void control_channel::release_held() {
         flush = nullptr;
         if (processes_.known_to_have_ended(it->first)) messages.clear();
         if (!messages.empty()) {  // the flush was for this one, whatever was put since
-            post(it->first, encode_control(messages.front()));
+            post(it->first, messages.front());
             messages.pop_front();
         }
         while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
-            post(it->first, encode_control(messages.front()));
+            post(it->first, messages.front());
             messages.pop_front();
         }
         if (!messages.empty()) {
@@ -233,24 +241,30 @@ bool control_channel::receive_by_mpi(int &source, control_message &out) {
     }
 }
 
-bool control_channel::receive(int &source, control_message &out) {
-    if (!meet_introduced()) return false;  // the next message may need these addresses
-    if (!came_ && !take_next(came_from_, message_that_came_)) return false;
+const control_message *control_channel::receive(int &source) {
+    if (!meet_introduced()) return nullptr;  // the next message may need these addresses
+    if (!came_) message_that_came_ = take_next(came_from_);
+    if (message_that_came_ == nullptr) return nullptr;
     came_ = true;
     static_cast<void>(processes_.outbox_to(came_from_));  // an answer must not fail for want of memory to map the inbox
     came_ = false;
     source = came_from_;
-    out = message_that_came_;
-    return true;
+    return message_that_came_;
 }
 
-bool control_channel::take_next(int &source, control_message &out) {
+const control_message *control_channel::take_next(int &source) {
+    if (std::exchange(first_was_taken_, false)) to_itself_.pop_front();
+    if (!to_itself_.empty()) {
+        first_was_taken_ = true;
+        source = processes_.this_rank();
+        return &to_itself_.front();
+    }
     for (control_packet put; processes_.receive(source, put);) {
-        const auto bad = check_control(&put, sizeof put, out);
-        if (bad.ok()) return true;
+        const auto bad = check_control(&put, sizeof put, decoded_);
+        if (bad.ok()) return &decoded_;
         say(format("ignored {} from world rank {}", bad.message(), source));
     }
-    return may_call_mpi() && receive_by_mpi(source, out);
+    return may_call_mpi() && receive_by_mpi(source, decoded_) ? &decoded_ : nullptr;
 }
 
 // ---- introductions -----------------------------------------------------------------------------

@@ -41,9 +41,9 @@ public:
     // A DETACH or WITHDRAW leaves only after all our puts to that peer have arrived. Later messages to the peer wait
     // behind it.
     void send(int world_rank, const control_message &message);
-    // The next message that has arrived; false: there is none. Throws where there is no memory for what an answer
-    // needs; the message then stays.
-    bool receive(int &source, control_message &out);
+    // The next message that has arrived, until the next call; null: there is none. Throws where there is no memory for
+    // what an answer needs; the message then stays.
+    const control_message *receive(int &source);
     // Continues sending.
     void advance();
     // Whether any message waits: for a flush, for room at its receiver, or for a thread that may call MPI. Any thread
@@ -60,10 +60,11 @@ public:
 private:
     void clear_sent();
     void fill_outboxes();
-    void post(int world_rank, const control_packet &packet);
+    void post(int world_rank, const control_message &message);
+    void post_packet(int world_rank, const control_packet &packet);
     void post_by_mpi(int world_rank, const control_packet &packet);
     void post_left();
-    bool take_next(int &source, control_message &out);
+    const control_message *take_next(int &source);
     bool receive_by_mpi(int &source, control_message &out);
     void post_receive();
     void release_held();
@@ -75,7 +76,11 @@ private:
     MPI_Request receiving_ = MPI_REQUEST_NULL;
     bool came_ = false;  // a message that has not been given to the caller yet:
     int came_from_ = 0;
-    control_message message_that_came_{};
+    const control_message *message_that_came_ = nullptr;
+    control_message decoded_{};
+    // Of this process to itself: they are not encoded. The first one may be with the caller of receive().
+    std::list<control_message, transport::reserve_allocator<control_message>> to_itself_;
+    bool first_was_taken_ = false;
     struct outgoing {
         control_packet packet;
         MPI_Request request;

@@ -91,43 +91,42 @@ const char *fault(const introduce_body &b) {
 const char *fault(const answer_body &b) { return b.state.terminated() ? nullptr : "with an endless state"; }
 
 template <class Body>
-const char *take_body(const std::byte *packet, control_body &out) {
+const char *take_body(const std::byte *packet, Body &out) {
     static_assert(std::is_trivially_copyable_v<Body>);
     static_assert(std::is_empty_v<Body> || std::has_unique_object_representations_v<Body>, "no padding");
     static_assert(sizeof(control_header) + sizeof(Body) <= sizeof(control_packet));
-    Body body;
     const std::byte *const at = packet + sizeof(control_header), *const rest = at + encoded_bytes<Body>;
-    if constexpr (!std::is_empty_v<Body>) std::memcpy(&body, at, sizeof body);
+    if constexpr (!std::is_empty_v<Body>) std::memcpy(&out, at, sizeof out);
     const std::size_t left = static_cast<std::size_t>(packet + sizeof(control_packet) - rest);
     static constexpr control_packet zeros{};
     if (std::memcmp(rest, zeros.bytes, left) != 0) return "with more than its kind has";
-    if (const char *const bad = fault(body); bad != nullptr) return bad;
-    out = body;
-    return nullptr;
+    return fault(out);
 }
 
-const char *take_body_of(control kind, const std::byte *packet, control_body &out) {
+// Calls `take` with an empty body of that kind. False: it is unknown.
+template <class Take>
+bool with_body_of(control kind, const Take &take) {
     switch (kind) {
         case control::offer:
-            return take_body<offer_body>(packet, out);
+            return take(offer_body{}), true;
         case control::accept:
-            return take_body<accept_body>(packet, out);
+            return take(accept_body{}), true;
         case control::connect:
-            return take_body<connect_body>(packet, out);
+            return take(connect_body{}), true;
         case control::started:
-            return take_body<started_body>(packet, out);
+            return take(started_body{}), true;
         case control::withdraw:
-            return take_body<withdraw_body>(packet, out);
+            return take(withdraw_body{}), true;
         case control::detach:
-            return take_body<detach_body>(packet, out);
+            return take(detach_body{}), true;
         case control::introduce:
-            return take_body<introduce_body>(packet, out);
+            return take(introduce_body{}), true;
         case control::inquire:
-            return take_body<inquire_body>(packet, out);
+            return take(inquire_body{}), true;
         case control::answer:
-            return take_body<answer_body>(packet, out);
+            return take(answer_body{}), true;
     }
-    return "of unknown kind";
+    return false;
 }
 
 }  // namespace
@@ -152,12 +151,19 @@ std::size_t filled_bytes(const control_packet &packet) {
                   sizeof(inquire_body));
     const bool short_body = header.kind == control::started || header.kind == control::detach ||
                             header.kind == control::withdraw || header.kind == control::inquire;
-    std::size_t filled = short_body ? sizeof header + sizeof(inquire_body) : sizeof packet;
-    for (std::uint64_t word = 0; filled != 0; filled -= sizeof word) {
-        std::memcpy(&word, packet.bytes + filled - sizeof word, sizeof word);
+    return filled_bytes(packet.bytes, short_body ? sizeof header + sizeof(inquire_body) : sizeof packet);
+}
+
+std::size_t filled_bytes(const void *from, std::size_t bytes) {
+    const auto *const at = static_cast<const std::byte *>(from);
+    constexpr std::size_t piece = 64;
+    static constexpr std::byte zeros[piece] = {};
+    while (bytes >= piece && std::memcmp(at + bytes - piece, zeros, piece) == 0) bytes -= piece;
+    for (std::uint64_t word = 0; bytes != 0; bytes -= sizeof word) {
+        std::memcpy(&word, at + bytes - sizeof word, sizeof word);
         if (word != 0) break;
     }
-    return filled;
+    return bytes;
 }
 
 status check_control(const void *packet, std::size_t bytes, control_message &out) {
@@ -165,17 +171,22 @@ status check_control(const void *packet, std::size_t bytes, control_message &out
     control_header header;
     std::memcpy(&header, packet, sizeof header);
     if (header.magic != control_magic) return failure("a control message that is not mpix's, or of another version");
-    control_body body;
-    if (const char *const bad = take_body_of(header.kind, static_cast<const std::byte *>(packet), body); bad != nullptr)
-        return failure(std::string("a control message ") + bad);
-    numbers wanted = numbers_of(header.kind);
-    if (const auto *const withdraw = std::get_if<withdraw_body>(&body);
-        withdraw != nullptr && withdraw->by == pair_side::receive)
-        wanted.to = number::some;
-    if (!right(wanted.from, header.from) || !right(wanted.to, header.to))
-        return failure("a control message without its requests");
-    out = {.from = header.from, .to = header.to, .body = body};
-    return {};
+    const char *bad = "of unknown kind";
+    bool numbered = false;
+    with_body_of(header.kind, [&]<class Body>(Body body) {
+        bad = take_body(static_cast<const std::byte *>(packet), body);
+        if (bad != nullptr) return;
+        numbers wanted = numbers_of(header.kind);
+        if constexpr (std::is_same_v<Body, withdraw_body>)
+            if (body.by == pair_side::receive) wanted.to = number::some;
+        numbered = right(wanted.from, header.from) && right(wanted.to, header.to);
+        if (!numbered) return;
+        out.from = header.from;
+        out.to = header.to;
+        out.body.template emplace<Body>(body);
+    });
+    if (bad != nullptr) return failure(std::string("a control message ") + bad);
+    return numbered ? status{} : failure("a control message without its requests");
 }
 
 }  // namespace mpix

@@ -28,6 +28,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "transport/reserve.h"
 #include "transport/transport.h"
 
 namespace mpix {
@@ -190,6 +191,32 @@ struct control_message {
     std::uint64_t from = 0;  // the sender's own number of its request; 0: the message is of none
     std::uint64_t to = 0;    // the addressee's number of its request; likewise
     control_body body{};
+};
+
+// How many of these bytes there are up to the last that is not zero, rounded up to a multiple of 8 (as `bytes` is).
+std::size_t filled_bytes(const void *from, std::size_t bytes);
+
+// A body that is kept without the zeros at its end, of which most of it usually consists.
+class body_at_rest {
+public:
+    body_at_rest() = default;
+    template <class Body>
+    explicit body_at_rest(const Body &body) {
+        static_assert(sizeof body % sizeof(std::uint64_t) == 0);
+        const auto *const from = reinterpret_cast<const std::byte *>(&body);
+        filled_.assign(from, from + filled_bytes(from, sizeof body));
+    }
+    // Of the same kind.
+    template <class Body>
+    Body get() const {
+        Body body;
+        std::memset(static_cast<void *>(&body), 0, sizeof body);
+        std::copy(filled_.begin(), filled_.end(), reinterpret_cast<std::byte *>(&body));
+        return body;
+    }
+
+private:
+    transport::safe_vector<std::byte> filled_;
 };
 
 // ---- on the way --------------------------------------------------------------------------------

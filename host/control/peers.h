@@ -42,6 +42,7 @@ public:
     // Collective over MPI_COMM_WORLD. `told_one_node`: the launcher has told this process that the whole job runs on its
     // node.
     void exchange(bool told_one_node);
+    int this_rank() const { return me_; }
     // Asks the system. Once it is true, it stays true.
     bool ended(int world_rank);
     // Whether this process can map that one's memory, whatever the host names are. Tries once.

@@ -63,9 +63,16 @@ void matcher::lines::join_last_freed(side which) {
     }
 }
 
+const matcher::change &matcher::none() {
+    change_.places.clear();
+    change_.final.clear();
+    return change_;
+}
+
 // What follows from a change in this place; with `to_the_end`, in all later places, too.
-matcher::change matcher::follow_up(all_lines::iterator it, std::size_t from, bool to_the_end) {
-    change c;
+const matcher::change &matcher::follow_up(all_lines::iterator it, std::size_t from, bool to_the_end) {
+    change &c = change_;
+    static_cast<void>(none());
     lines &l = it->second;
     bool doubt = l.doubt_before(from);
     if (doubt) {  // the pair may be set up, but is not final
@@ -95,7 +102,7 @@ matcher::change matcher::follow_up(all_lines::iterator it, std::size_t from, boo
         if (!to_the_end) break;
     }
     if (to_the_end) l.skipped = doubt;
-    if (l.line[send].empty() && l.line[receive].empty()) lines_.erase(it);
+    if (l.line[send].empty() && l.line[receive].empty()) spare_ = lines_.extract(it);
     return c;
 }
 
@@ -110,35 +117,43 @@ std::pair<matcher::all_lines::iterator, std::size_t> matcher::find(const match_k
     return {it, static_cast<std::size_t>(found - l.begin())};
 }
 
-matcher::change matcher::add(const match_key &key, side which, std::uint64_t number) {
-    const auto it = lines_.try_emplace(key).first;
+const matcher::change &matcher::add(const match_key &key, side which, std::uint64_t number) {
+    auto it = lines_.find(key);
+    if (it == lines_.end() && spare_.empty()) it = lines_.try_emplace(key).first;
+    if (it == lines_.end()) {
+        spare_.key() = key;
+        it = lines_.insert(std::move(spare_)).position;
+        it->second.first_freed = 0;
+        it->second.skipped = false;
+    }
     auto &mine = it->second.line[which];
     const auto &theirs = it->second.line[other_side(which)];
     const std::size_t place = mine.size();
+    if (place != 0 && mine.back().number >= number) return none();
     mine.push_back({number, state::waiting});
     if (place < theirs.size()) it->second.split(other_side(which), place);
     return follow_up(it, place, false);
 }
 
-matcher::change matcher::start(const match_key &key, side which, std::uint64_t number) {
+const matcher::change &matcher::start(const match_key &key, side which, std::uint64_t number) {
     const auto [it, place] = find(key, which, number);
-    if (it == lines_.end()) return {};
+    if (it == lines_.end()) return none();
     it->second.line[which][place].is = state::started;
     return follow_up(it, place, false);
 }
 
-matcher::change matcher::free(const match_key &key, side which, std::uint64_t number) {
+const matcher::change &matcher::free(const match_key &key, side which, std::uint64_t number) {
     const auto [it, place] = find(key, which, number);
-    if (it == lines_.end()) return {};
+    if (it == lines_.end()) return none();
     it->second.line[which][place].is = state::freed;
     it->second.first_freed = std::min(it->second.first_freed, place);
     it->second.join_last_freed(which);
     return follow_up(it, place, false);
 }
 
-matcher::change matcher::remove(const match_key &key, const pair &both) {
+const matcher::change &matcher::remove(const match_key &key, const pair &both) {
     const auto it = lines_.find(key);
-    if (it == lines_.end()) return {};
+    if (it == lines_.end()) return none();
     lines &l = it->second;
     std::size_t first = std::max(l.line[send].size(), l.line[receive].size());
     for (const side which : {send, receive}) {
@@ -173,9 +188,9 @@ bool matcher::in_doubt(const match_key &key) const {
     return false;
 }
 
-matcher::change matcher::end_doubt(const match_key &key) {
+const matcher::change &matcher::end_doubt(const match_key &key) {
     const auto it = lines_.find(key);
-    if (it == lines_.end()) return {};
+    if (it == lines_.end()) return none();
     lines &l = it->second;
     for (std::size_t place = 0; place < std::min(l.line[send].size(), l.line[receive].size()); ++place)
         if (l.undecided(place))

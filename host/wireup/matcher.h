@@ -19,8 +19,9 @@
 
 namespace mpix {
 
-// Requests are named by numbers, which are not 0 and grow in the order of the init calls. The caller serialises. To
-// start, free or remove a request that is not in the lines has no effect.
+// Requests are named by numbers, which are not 0 and grow in the order of the init calls; sends by their process's. The
+// caller serialises. To add a request whose number does not grow, or to start, free or remove one that is not in the
+// lines, has no effect.
 class matcher {
 public:
     enum side : std::size_t { send, receive };
@@ -35,17 +36,18 @@ public:
         transport::safe_vector<pair> final;  // left the lines; not among `places`
     };
 
-    change add(const match_key &key, side which, std::uint64_t number);
-    change start(const match_key &key, side which, std::uint64_t number);
-    change free(const match_key &key, side which, std::uint64_t number);
+    // Each returns what has changed, until the next call.
+    const change &add(const match_key &key, side which, std::uint64_t number);
+    const change &start(const match_key &key, side which, std::uint64_t number);
+    const change &free(const match_key &key, side which, std::uint64_t number);
     // Removes a pair that is not final. One of the two may be 0.
-    change remove(const match_key &key, const pair &both);
+    const change &remove(const match_key &key, const pair &both);
     // Removes all keys of this source.
     void remove_source(int source);
     // in_doubt: whether some place would be decided if none before it were undecided. end_doubt: later places no longer
     // wait for the undecided ones, as if the requests there will be freed some time.
     bool in_doubt(const match_key &key) const;
-    change end_doubt(const match_key &key);
+    const change &end_doubt(const match_key &key);
 
     // The requests in the first place. Unless one of the two is freed, they stay a pair.
     pair first(const match_key &key) const;
@@ -80,9 +82,12 @@ private:
 
     // The place of a request; lines_.end() if it is in none.
     std::pair<all_lines::iterator, std::size_t> find(const match_key &key, side which, std::uint64_t number);
-    change follow_up(all_lines::iterator it, std::size_t from, bool to_the_end);
+    const change &none();
+    const change &follow_up(all_lines::iterator it, std::size_t from, bool to_the_end);
 
     all_lines lines_;
+    all_lines::node_type spare_;  // of a key whose lines were empty: with memory for the next key's
+    change change_;
 };
 
 }  // namespace mpix

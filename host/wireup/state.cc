@@ -21,28 +21,17 @@ void update_waiting(request &r) {
         setup().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H7
 }
 
-void forget_offer(std::uint64_t arrival) {
-    setup_state &s = setup();
-    const auto it = s.offers.find(arrival);
-    if (it == s.offers.end()) return;
-    s.offer_of.erase({it->second.key.source, it->second.number});
-    s.offers.erase(it);
-}
-
 void forget_request(std::uint64_t number) {
     setup_state &s = setup();
     // A peer that may still write here must not hit memory that has been reused, so it is kept to the end. Nor is it
     // freed while a kernel of the library works with it (busy). We must not wait for that kernel: it may be waiting for
     // room on the GPU.
-    if (const auto it = s.live.find(number);
-        it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
-        return;
-    const auto offer_it = s.bound_offer.find(number);
-    if (offer_it != s.bound_offer.end()) {
-        forget_offer(offer_it->second);
-        s.bound_offer.erase(offer_it);
-    }
-    s.live.erase(number);
+    const auto it = s.live.find(number);
+    if (it == s.live.end()) return;
+    const request &r = *it->second;
+    if (s.processes.may_still_write(r.peer_world()) || it->second->busy()) return;
+    if (r.bound_to != 0) s.offers.erase({r.peer_world(), r.bound_to});
+    s.live.erase(it);
 }
 
 std::int64_t coarse_ms() {

@@ -22,12 +22,14 @@
 
 namespace mpix {
 
+// The sender's world rank, and its own number of the send.
+using send_name = std::pair<int, std::uint64_t>;
+
 // A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
 struct offer {
     match_key key;
-    std::uint64_t number;  // the sender's own
-    offer_body body;
-    std::uint64_t receiver = 0;  // the receive that it is bound to
+    body_at_rest body;           // of the OFFER; none once the pair is final
+    std::uint64_t receiver = 0;  // the receive that it is bound to (receive_request::bound_to)
 };
 
 // All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the
@@ -39,10 +41,8 @@ struct setup_state {
     matcher order;
     transport::safe_map<match_key, std::int64_t> in_doubt_since;
     transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;  // by number; freed ones until forget_request()
-    transport::safe_map<std::uint64_t, offer> offers;                   // by order of arrival
-    transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
-    transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
-    std::uint64_t arrivals = 0, joined = 0;
+    transport::safe_map<send_name, offer> offers;
+    std::uint64_t joined = 0;
     std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
 
     // Ends of processes, noticed by threads that hold locks under which they may not call us.
@@ -66,7 +66,6 @@ setup_state &setup();
 // well. Freed requests are not counted.
 void update_waiting(request &r);
 
-void forget_offer(std::uint64_t arrival);
 // Takes a request that the user has freed out of the tables, and with it the last reference that they hold.
 void forget_request(std::uint64_t number);
 

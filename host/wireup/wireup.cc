@@ -24,21 +24,17 @@ receive_request &receive_of(std::uint64_t number) { return static_cast<receive_r
 
 // Undo the match of this receive. Its send may be matched with another.
 void part(std::uint64_t number) {
-    setup_state &s = setup();
-    const auto bound = s.bound_offer.find(number);
-    offer &o = s.offers.at(bound->second);
-    receive_of(number).part();
-    send_control(o.key.source, {.from = number, .to = o.number, .body = withdraw_body{.by = pair_side::receive}});
-    o.receiver = 0;
-    s.bound_offer.erase(bound);
+    receive_request &r = receive_of(number);
+    const std::uint64_t send = std::exchange(r.bound_to, 0);
+    r.part();
+    send_control(r.peer_world(), {.from = number, .to = send, .body = withdraw_body{.by = pair_side::receive}});
+    setup().offers.at({r.peer_world(), send}).receiver = 0;
 }
 
-void bind(std::uint64_t arrival, std::uint64_t number) {
-    setup_state &s = setup();
-    offer &o = s.offers.at(arrival);
-    s.bound_offer[number] = arrival;
-    o.receiver = number;
-    receive_of(number).bind(o.number, o.body);
+void bind(offer &o, std::uint64_t send, receive_request &r) {
+    r.bound_to = send;
+    o.receiver = r.number;
+    r.bind(send, o.body.get<offer_body>());
 }
 
 // Apply the matcher's result: first undo the matches that no longer hold, then make the new ones.
@@ -48,17 +44,23 @@ void rearrange(const match_key &key, const matcher::change &change) {
         for (const matcher::pair &p : change.final) act(p);
         for (const matcher::pair &p : change.places) act(p);
     };
+    const auto offer_of = [&](std::uint64_t send) -> offer & { return s.offers.at({key.source, send}); };
     each_place([&](const matcher::pair &p) {
-        const auto bound = s.bound_offer.find(p.receive);
-        if (bound != s.bound_offer.end() && bound->second != p.send) part(p.receive);
+        if (p.receive != 0)
+            if (const std::uint64_t bound = receive_of(p.receive).bound_to; bound != 0 && bound != p.send)
+                part(p.receive);
         if (p.send == 0) return;
-        const std::uint64_t other = s.offers.at(p.send).receiver;
+        const std::uint64_t other = offer_of(p.send).receiver;
         if (other != 0 && other != p.receive) part(other);
     });
     each_place([&](const matcher::pair &p) {
-        if (p.send != 0 && p.receive != 0 && s.offers.at(p.send).receiver == 0) bind(p.send, p.receive);
+        if (p.send == 0 || p.receive == 0) return;
+        if (offer &o = offer_of(p.send); o.receiver == 0) bind(o, p.send, receive_of(p.receive));
     });
-    for (const matcher::pair &p : change.final) receive_of(p.receive).make_final();
+    for (const matcher::pair &p : change.final) {
+        receive_of(p.receive).make_final();
+        offer_of(p.send).body = {};
+    }
     // The first pair of a line stays a pair, even before both are known to have started.
     if (const auto [send, receive] = s.order.first(key); send != 0 && receive != 0) receive_of(receive).open();
     each_place([](const matcher::pair &p) {
@@ -85,45 +87,43 @@ void end_doubts() {
 
 void handle_offer(int source, std::uint64_t from, const offer_body &m) {
     setup_state &s = setup();
-    const std::uint64_t arrival = ++s.arrivals;
-    if (!s.offer_of.emplace(std::pair{source, from}, arrival).second) return;  // sent twice: not from a correct peer
     const match_key key{m.communicator, source, m.tag};
-    s.offers[arrival] = {.key = key, .number = from, .body = m};
-    rearrange(key, s.order.add(key, matcher::send, arrival));
+    const bool is_new = s.offers.try_emplace({source, from}, offer{.key = key, .body = body_at_rest(m)}).second;
+    if (!is_new) return;  // sent twice: not from a correct peer
+    rearrange(key, s.order.add(key, matcher::send, from));
 }
 
 void handle_started_send(int source, std::uint64_t from) {
     setup_state &s = setup();
-    const auto known = s.offer_of.find({source, from});
-    if (known == s.offer_of.end()) return;
-    const match_key key = s.offers.at(known->second).key;
-    rearrange(key, s.order.start(key, matcher::send, known->second));
+    const auto known = s.offers.find({source, from});
+    if (known == s.offers.end()) return;
+    const match_key key = known->second.key;
+    rearrange(key, s.order.start(key, matcher::send, from));
 }
 
 // The sender freed its request before starting it, or its process has ended.
 void handle_withdrawn_send(int source, std::uint64_t from) {
     setup_state &s = setup();
-    const auto known = s.offer_of.find({source, from});
-    if (known == s.offer_of.end()) return;
-    const std::uint64_t arrival = known->second;
-    const match_key key = s.offers.at(arrival).key;
-    const std::uint64_t receiver = s.offers.at(arrival).receiver;
-    s.bound_offer.erase(receiver);
-    forget_offer(arrival);
+    const auto known = s.offers.find({source, from});
+    if (known == s.offers.end()) return;
+    const match_key key = known->second.key;
+    const std::uint64_t receiver = known->second.receiver;
+    s.offers.erase(known);
     send_control(source, {.to = from, .body = detach_body{}});
     if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
         auto &r = static_cast<receive_request &>(*partner->second);
+        r.bound_to = 0;
         if (r.freed) {
             forget_request(receiver);
         } else {
             if (!r.unbind()) {
                 r.peer_gone = true;
-                rearrange(key, s.order.remove(key, {arrival, receiver}));
+                rearrange(key, s.order.remove(key, {from, receiver}));
             }
             update_waiting(r);
         }
     }
-    rearrange(key, s.order.free(key, matcher::send, arrival));
+    rearrange(key, s.order.free(key, matcher::send, from));
 }
 
 // The request that a message is for. Its peer must be the process that sent the message.
@@ -187,8 +187,7 @@ void part_from_peer(request &r) {
     if (config().check) r.home->head = 0;  // makes calls with the handle fail
     const bool is_send = r.kind == MPIX_KIND_SEND;
     const match_key key = r.key();
-    const auto met = s.bound_offer.find(r.number);  // before it is forgotten below
-    const std::uint64_t send = met == s.bound_offer.end() ? 0 : met->second;
+    const std::uint64_t send = r.bound_to;                  // before it is forgotten below
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
         forget_request(r.number);
     } else if (!is_send && r.peer_number == 0) {
@@ -199,10 +198,7 @@ void part_from_peer(request &r) {
         send_control(r.peer_world(), {.from = r.number,
                                       .to = r.peer_number,
                                       .body = withdraw_body{.by = is_send ? pair_side::send : pair_side::receive}});
-        if (const auto bound = s.bound_offer.find(r.number); bound != s.bound_offer.end()) {
-            s.offers.at(bound->second).receiver = 0;
-            s.bound_offer.erase(bound);
-        }
+        if (r.bound_to != 0) s.offers.at({r.peer_world(), std::exchange(r.bound_to, 0)}).receiver = 0;
     } else {
         if (r.peer_number != 0)
             send_control(r.peer_world(), {.from = r.number, .to = r.peer_number, .body = detach_body{}});
@@ -264,8 +260,6 @@ void stop_setup() {
         forget_handles();
         s.live.clear();
         s.offers.clear();
-        s.offer_of.clear();
-        s.bound_offer.clear();
         s.order = {};
         s.in_doubt_since.clear();
         s.unmatched_ms.store(0, std::memory_order_relaxed);
@@ -310,12 +304,17 @@ void join(const std::shared_ptr<request> &r) {
 }
 
 void first_start(request &r) {
-    const std::lock_guard lock(setup_mutex());
-    const match_key key = r.key();
-    if (r.kind == MPIX_KIND_SEND)
-        send_control(r.peer_world(), {.from = r.number, .body = started_body{}});
-    else
-        rearrange(key, setup().order.start(key, matcher::receive, r.number));
+    {
+        const std::lock_guard lock(setup_mutex());
+        const match_key key = r.key();
+        if (r.kind == MPIX_KIND_SEND)
+            send_control(r.peer_world(), {.from = r.number, .body = started_body{}});
+        else
+            rearrange(key, setup().order.start(key, matcher::receive, r.number));
+    }
+    // What has come is taken now, so that fewer partitions are ready before their pair is. (Where there are GPUs it is
+    // left to the progress engine: mapping a peer's memory may wait for kernels.)
+    if (transport::devices() == nullptr) poll_setup();
 }
 
 void leave(const std::shared_ptr<request> &r) {
@@ -341,8 +340,11 @@ void poll_setup() {
     // If memory runs out, the remaining messages wait for the next call.
     try_step([&s] {
         transport::require_reserve();
-        control_message m;
-        for (int source; s.channel.receive(source, m); transport::require_reserve()) handle(source, m);
+        int source = 0;
+        while (const control_message *const m = s.channel.receive(source)) {
+            handle(source, *m);
+            transport::require_reserve();
+        }
         s.channel.advance();
         end_doubts();
         take_reported_ends();

@@ -5,8 +5,8 @@
 // can be repeated, or a request that fails at both ends; never an abort, a hang or wrong data. Nothing leaks.
 //
 // no_memory [exported] [only <n>]: with exported, host threads run kernels' code; with only, just the n-th allocation
-// of a new process fails. no_memory lasting: in one round, all allocations of both ranks fail from their first wait on,
-// until one of that rank's waits has failed.
+// of a new process fails. no_memory lasting: in one round, all allocations of both ranks fail from their first
+// MPI_Start on, until one of that rank's waits has failed.
 #include <dlfcn.h>
 #include <link.h>
 #include <mpix/device.cuh>
@@ -195,6 +195,7 @@ void use_pair(bool failing_round) {
     for (int epoch = 0; epoch < epochs; ++epoch) {
         for (int i = 0; i < length; ++i) x.out[i] = value(rank, epoch, i);
         std::memset(x.in, 0x5a, sizeof x.in);
+        if (failing_round && lasting) armed = true;
         again("MPI_Start", [&] { return MPI_Start(&x.receive); });
         again("MPI_Start", [&] { return MPI_Start(&x.send); });
         if (by_kernels) {
@@ -202,7 +203,6 @@ void use_pair(bool failing_round) {
         } else {
             for (int p = 0; p < parts; ++p) again("MPI_Pready", [&] { return MPI_Pready(p, x.send); });
         }
-        if (failing_round && lasting) armed = true;
         const bool received = succeeded(x.receive, other), sent = succeeded(x.send, -1);
         int told[2] = {received, sent}, others[2];
         // Not by MPI_Sendrecv, in which mpix makes no progress: the other rank may still need this one's.

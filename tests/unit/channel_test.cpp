@@ -33,31 +33,62 @@ void one_comes() { fake_mpi::inbox.push_back({2, "whatever"}); }
 
 TEST_CASE("Messages that the receiver's inbox has no room for follow the others, in order") {
     opened_channel c;
+    constexpr std::size_t senders = 2;
+    transport::region memory;
+    REQUIRE(transport::node_memory().allocate(inbox_bytes(senders), transport::on_host, memory).ok());
+    control_inbox inbox;
+    inbox.open(memory.address, senders);
     process_table::neighbour other{};
     other.world_rank = 1;
+    REQUIRE(transport::node_memory().describe(memory, other.inbox).ok());
     fake_mpi::neighbours.assign(1, {reinterpret_cast<const char *>(&other), sizeof other});
     c.processes.exchange(false);
     fake_mpi::neighbours.clear();
-    const std::uint64_t room = fifo_slots(2), count = 3 * room + 5;
-    for (std::uint64_t i = 1; i <= count; ++i) c.channel.send(0, {.to = i, .body = detach_body{}});
+    const std::uint64_t room = fifo_slots(senders), count = 3 * room + 5;
+    for (std::uint64_t i = 1; i <= count; ++i) c.channel.send(1, {.to = i, .body = detach_body{}});
     CHECK(c.channel.holds_any());
     std::uint64_t received = 0;
     for (int turn = 0; turn < 4; ++turn) {
-        int source = -1;
+        std::size_t sender = senders;
         control_message m;
-        while (c.channel.receive(source, m)) {
-            CHECK(source == 0);
+        for (control_packet packet; inbox.receive(sender, packet);) {
+            REQUIRE(check_control(&packet, sizeof packet, m).ok());
             CHECK(std::holds_alternative<detach_body>(m.body));
             CHECK(m.to == ++received);
         }
         if (turn == 0) {  // behind those that wait already
             CHECK(received == room);
-            c.channel.send(0, {.to = count + 1, .body = detach_body{}});
+            c.channel.send(1, {.to = count + 1, .body = detach_body{}});
         }
         c.channel.advance();
     }
     CHECK(received == count + 1);
     CHECK_FALSE(c.channel.holds_any());
+    transport::node_memory().release(memory);
+}
+
+TEST_CASE("What a process sends to itself comes in order, however much it is, and while one is looked at") {
+    opened_channel c;
+    process_table::neighbour other{};
+    other.world_rank = 1;
+    fake_mpi::neighbours.assign(1, {reinterpret_cast<const char *>(&other), sizeof other});
+    c.processes.exchange(false);
+    fake_mpi::neighbours.clear();
+    const std::uint64_t count = 2 * fifo_slots(2);
+    for (std::uint64_t i = 1; i <= count; ++i) c.channel.send(0, {.from = i, .to = 1, .body = connect_body{}});
+    CHECK_FALSE(c.channel.holds_any());
+    std::uint64_t received = 0;
+    int source = -1;
+    while (const control_message *const m = c.channel.receive(source)) {
+        CHECK(source == 0);
+        if (++received <= count) c.channel.send(0, {.to = received, .body = detach_body{}});
+        CHECK(std::holds_alternative<connect_body>(m->body) == (received <= count));
+        CHECK((received <= count ? m->from : m->to + count) == received);
+    }
+    CHECK(received == 2 * count);
+    c.channel.send(0, {.to = 1, .body = detach_body{}});
+    c.channel.forget();
+    CHECK(c.channel.receive(source) == nullptr);
 }
 
 TEST_CASE("The channel is empty when all have sent what they had") {

@@ -236,6 +236,17 @@ TEST_CASE("who is removed goes with the partner it had, wherever that stands") {
     CHECK(m.empty());
 }
 
+TEST_CASE("a request whose number does not grow is not entered") {
+    matcher m;
+    m.add(key_a, send, 5);
+    CHECK(m.add(key_a, send, 5).places.empty());
+    CHECK(m.add(key_a, send, 3).places.empty());
+    m.start(key_a, send, 3);
+    m.free(key_a, send, 3);
+    CHECK(m.add(key_a, receive, 11).places == decltype(matcher::change::places){{5, 11}});
+    CHECK(m.add(key_a, receive, 12).places == decltype(matcher::change::places){{0, 12}});
+}
+
 TEST_CASE("random histories agree with the reference") {
     const auto seed = std::random_device{}();
     CAPTURE(seed);

@@ -151,6 +151,21 @@ TEST_CASE("what is refused leaves nothing behind") {
     CHECK((out.from == 98 && out.to == 99 && std::holds_alternative<detach_body>(out.body)));
 }
 
+TEST_CASE("a body at rest is as long as what it says, and comes out as it was") {
+    const control_message m = good<offer_body>();
+    const body_at_rest kept(std::get<offer_body>(m.body));
+    const control_message out{.from = m.from, .to = m.to, .body = kept.get<offer_body>()};
+    CHECK(same(encode_control(out), encode_control(m)));
+    std::uint64_t words[100] = {1};
+    for (std::size_t last : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}, std::size_t{99}}) {
+        words[last] = 1;
+        CHECK(filled_bytes(words, sizeof words) == (last + 1) * sizeof *words);
+    }
+    words[0] = 0;
+    CHECK(filled_bytes(words, sizeof *words) == 0);
+    CHECK(body_at_rest().get<offer_body>().partitions == 0);
+}
+
 TEST_CASE("any other length is refused") {
     const control_packet packet = encode_control(good<offer_body>());
     std::vector<char> longer(sizeof packet + 8);
