@@ -303,6 +303,32 @@ void join(const std::shared_ptr<request> &r) {
     update_waiting(*r);
 }
 
+namespace {
+
+// MPI_Start takes what has come, but does not look whether requests have waited long: the user may be about to start
+// another, and of two that were started together the receive is named (watch_peers).
+enum class polls { all, news };
+void poll_for(polls what) {
+    setup_state &s = setup();
+    std::unique_lock lock(setup_mutex(), std::try_to_lock);
+    if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
+    // If memory runs out, the remaining messages wait for the next call.
+    try_step([&s, what] {
+        transport::require_reserve();
+        int source = 0;
+        while (const control_message *const m = s.channel.receive(source)) {
+            handle(source, *m);
+            transport::require_reserve();
+        }
+        s.channel.advance();
+        end_doubts();
+        take_reported_ends();
+        if (what == polls::all) watch_peers();
+    });
+}
+
+}  // namespace
+
 void first_start(request &r) {
     {
         const std::lock_guard lock(setup_mutex());
@@ -314,7 +340,7 @@ void first_start(request &r) {
     }
     // What has come is taken now, so that fewer partitions are ready before their pair is. (Where there are GPUs it is
     // left to the progress engine: mapping a peer's memory may wait for kernels.)
-    if (transport::devices() == nullptr) poll_setup();
+    if (transport::devices() == nullptr) poll_for(polls::news);
 }
 
 void leave(const std::shared_ptr<request> &r) {
@@ -333,23 +359,6 @@ void first_epoch_over(request &r) {
     update_waiting(r);
 }
 
-void poll_setup() {
-    setup_state &s = setup();
-    std::unique_lock lock(setup_mutex(), std::try_to_lock);
-    if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
-    // If memory runs out, the remaining messages wait for the next call.
-    try_step([&s] {
-        transport::require_reserve();
-        int source = 0;
-        while (const control_message *const m = s.channel.receive(source)) {
-            handle(source, *m);
-            transport::require_reserve();
-        }
-        s.channel.advance();
-        end_doubts();
-        take_reported_ends();
-        watch_peers();
-    });
-}
+void poll_setup() { poll_for(polls::all); }
 
 }  // namespace mpix
