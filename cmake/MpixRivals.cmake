@@ -3,8 +3,8 @@
 # What the benches compare mpix with, and what the 'before' programs of docs/migration.md are for. Where one is not
 # found, the benches say so.
 #
-# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has the
-# device interface that the bench is written for, 2.28's: it changes from one minor version to the next.
+# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has a
+# device interface that the bench is written for (nccl_devices): it changes from one minor version to the next.
 # MPIX_HAVE_UCX_DEVICE, target mpix_ucx_device: a UCX with the device interface of 1.22, in UCX_ROOT or where libraries
 # usually are.
 # MPIX_HAVE_MPI_ACX: the header of mpi-acx. Searched in NVSHMEM_ROOT, NCCL_ROOT and MPI_ACX_ROOT (CMake's or the
@@ -40,13 +40,28 @@ function(mpix_find_rival name header)
 endfunction()
 
 mpix_find_rival(nvshmem nvshmem.h libnvshmem_device.a libnvshmem_host.so.3)
+if(MPIX_HAVE_NVSHMEM)
+    # From 3.8 on the device library names a variable that the host library of earlier releases lacks. As a weak symbol it
+    # keeps no program from starting with such a library; the bench then says which releases do not fit.
+    set(device "${CMAKE_CURRENT_BINARY_DIR}/libnvshmem_device.a")
+    execute_process(COMMAND "${CMAKE_OBJCOPY}" --weaken-symbol=nvshmem_selected_device_transport
+        "${MPIX_RIVAL_libnvshmem_device_a}" "${device}" RESULT_VARIABLE failed)
+    if(NOT failed)
+        set_target_properties(mpix_nvshmem PROPERTIES
+            INTERFACE_LINK_LIBRARIES "${device};${MPIX_RIVAL_libnvshmem_host_so_3}")
+    endif()
+endif()
 mpix_find_rival(nccl nccl.h libnccl.so.2)
 mpix_find_rival(mpi_acx mpi-acx.h)
+set(nccl_devices 2.28 2.32)
 set(MPIX_HAVE_NCCL_DEVICE OFF)
 if(MPIX_HAVE_NCCL AND EXISTS "${MPIX_NCCL_INCLUDE_DIR}/nccl_device.h")
     file(STRINGS "${MPIX_NCCL_INCLUDE_DIR}/nccl.h" version REGEX "^#define NCCL_(MAJOR|MINOR) ")
-    if(version MATCHES "MAJOR 2;.*MINOR 28$")
+    string(REGEX REPLACE "[^0-9]*([0-9]+);[^0-9]*([0-9]+)" "\\1.\\2" version "${version}")
+    if(version IN_LIST nccl_devices)
         set(MPIX_HAVE_NCCL_DEVICE ON)
+    else()
+        message(STATUS "The benches leave NCCL's device interface of ${version} out: they know those of ${nccl_devices}")
     endif()
 endif()
 set(MPIX_HAVE_UCX_DEVICE OFF)

@@ -18,9 +18,9 @@ namespace bench {
 
 class nccl_device_pair {
 public:
-    // Null where it cannot be used, and `missing` is what the table says then: "absent" where there is no NCCL, or not
-    // a GPU for each rank, or "failed: " and why. `most_bytes` of payloads, which `out` has room for. Both ranks call
-    // it; it ends before `c` does.
+    // Null where it cannot be used, and `missing` is what the table says then: "absent" where there is no NCCL, or a
+    // library of another release than the bench's headers, or not a GPU for each rank; or "failed: " and why.
+    // `most_bytes` of payloads, which `out` has room for. Both ranks call it; it ends before `c` does.
     static std::unique_ptr<nccl_device_pair> open(pair &c, uint64_t most_bytes, char *out, std::string &missing);
     virtual ~nccl_device_pair() = default;
     // Half of a round trip by one group; the median of the epochs.

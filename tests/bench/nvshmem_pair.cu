@@ -6,8 +6,17 @@
 
 #include <cstdlib>
 
+#include "tests/bench/rival_release.hpp"
+
 namespace bench {
 namespace {
+
+// Its device code is in this program; another release's host library may know other structures, and ends the process.
+bool is_of_this_release() {
+    int major = 0, minor = 0, patch = 0;
+    nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+    return both_of_one_release("NVSHMEM", {NVSHMEM_VENDOR_MAJOR_VERSION, NVSHMEM_VENDOR_MINOR_VERSION}, {major, minor});
+}
 
 struct nvshmem_port {
     char *in, *out;
@@ -108,7 +117,7 @@ private:
 }  // namespace
 
 std::unique_ptr<nvshmem_pair> nvshmem_pair::open(const pair &c, uint64_t most_bytes, int most_count) {
-    if (c.devices < 2) return nullptr;
+    if (c.devices < 2 || !is_of_this_release()) return nullptr;
     return std::make_unique<nvshmem_session>(c, most_bytes, most_count);
 }
 

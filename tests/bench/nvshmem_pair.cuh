@@ -14,8 +14,8 @@ namespace bench {
 
 class nvshmem_pair {
 public:
-    // Null where there is no NVSHMEM, or not a GPU for each rank. `most_bytes` of payloads, `most_count` messages. Both
-    // ranks call it; it ends before `c` does.
+    // Null where there is no NVSHMEM, or a library of another release than the bench's headers, or not a GPU for each
+    // rank. `most_bytes` of payloads, `most_count` messages. Both ranks call it; it ends before `c` does.
     static std::unique_ptr<nvshmem_pair> open(const pair &c, uint64_t most_bytes, int most_count);
     virtual ~nvshmem_pair() = default;
     // Half of a round trip, by one group or, as blocks, by several; the median of the epochs.
