@@ -15,7 +15,7 @@ namespace mpix {
 
 class request;
 
-// When the thread looks: at once, if it is not busy; or soon, within some 100 us, which takes the caller less time.
+// When the thread looks: at once, if it is not busy; or soon, within some 200 us, which takes the caller less time.
 enum class thread_looks { at_once, soon };
 // This request needs the engine until its advance() says otherwise.
 void progress_attend(const std::shared_ptr<request> &r, thread_looks when = thread_looks::at_once);

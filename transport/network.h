@@ -48,9 +48,10 @@ struct network {
     virtual status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                        std::unique_ptr<transfer> &out) = 0;
     virtual status put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
-    // The same for a word that nobody needs soon. It is delayed: it goes with what is put to that peer next, with a
-    // second such word, or at some later call of progress().
-    virtual status put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value) {
+    // The same for a word that nobody needs soon. It is delayed: it goes with what is put to that peer next, or at some
+    // later call of progress(), unless `most_replaced` later values of it have replaced it meanwhile.
+    virtual status put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value,
+                                    std::uint64_t /*most_replaced*/) {
         return put_word(to, offset, value);
     }
     // Whether there are such words, so that somebody has to call progress().

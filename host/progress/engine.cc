@@ -45,12 +45,15 @@ struct progress_state {
     std::atomic<std::uint64_t> waited_ns{0};
     std::atomic<bool> noticed{false};     // a notice has been printed
     std::atomic<std::uint64_t> polls{0};  // by callers of MPI; about so many
+    std::atomic<std::uint64_t> turns{0};  // of callers that wait, and do not sleep meanwhile; about so many
     std::atomic<bool> awake{false};       // the thread: it looks for work by itself
+    std::atomic<bool> at_once{false};     // a request has been attended that the thread should not let wait
     std::atomic<bool> stop{false};
     bool enabled = false;  // between start and stop, with a mode that allows a thread
     transport::service_thread thread;
     void run();
     void rest();
+    bool nap_beside_waiter();
 };
 
 progress_state &state() {
@@ -124,9 +127,8 @@ bool work() {
 }
 
 // A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
-void note_poll() {
-    std::atomic<std::uint64_t> &polls = state().polls;
-    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+void note(std::atomic<std::uint64_t> &times) {
+    times.store(times.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 // Busy at first, then ever lazier, up to what a wake-up costs anyway.
@@ -164,6 +166,8 @@ void notice_unmatched_request() {
 // microseconds, so the thread sleeps only after so many naps without news.
 constexpr unsigned quiet_naps_before_sleep = 20, most_naps = 10000;
 constexpr unsigned nap_us = 50;
+// Each nap costs the waiting caller that shares its core up to 20 us.
+constexpr std::chrono::microseconds nap_beside_waiter_for{200};
 
 // Returns when there is work, or the thread has to stop. It also returns from time to time without work, to answer
 // inquiries of peers (inquiry.h): callers that keep bringing news must not keep it here, hence most_naps.
@@ -187,22 +191,39 @@ void progress_state::rest() {
     awake.store(true, std::memory_order_relaxed);
 }
 
+// True if it has been called meanwhile.
+bool progress_state::nap_beside_waiter() {
+    std::unique_lock lock(mutex);
+    return wake.wait_for(lock, nap_beside_waiter_for, [this] {
+        return stop.load(std::memory_order_relaxed) || at_once.exchange(false, std::memory_order_relaxed);
+    });
+}
+
 thread_local bool is_progress_thread = false;
 
 void progress_state::run() {
     is_progress_thread = true;
     unsigned idle_rounds = 0;
-    std::uint64_t seen = 0, polls_seen = 0;
+    std::uint64_t seen = 0, polls_seen = 0, turns_seen = 0;
+    bool called = false;
     awake.store(true, std::memory_order_relaxed);
     for (;;) {
         if (config().progress != progress_mode::always) rest();
         if (stop.load(std::memory_order_relaxed)) return;
         const std::uint64_t polled = polls.load(std::memory_order_relaxed);
         const bool beside_caller = std::exchange(polls_seen, polled) != polled;
+        const std::uint64_t turn = turns.load(std::memory_order_relaxed);
+        const bool beside_waiter = std::exchange(turns_seen, turn) != turn;
         const std::uint64_t now = news.load(std::memory_order_relaxed);
-        if (beside_caller && now == seen && config().progress != progress_mode::always) {
-            usleep(nap_us);
-            continue;
+        if (config().progress != progress_mode::always) {
+            if (beside_waiter && !std::exchange(called, false)) {
+                called = nap_beside_waiter();
+                continue;
+            }
+            if (beside_caller && now == seen) {
+                usleep(nap_us);
+                continue;
+            }
         }
         idle_rounds = now == seen ? idle_rounds + 1 : 0;
         seen = now;
@@ -240,6 +261,7 @@ void wake_thread(thread_looks when) {
     s.news.fetch_add(1, std::memory_order_acq_rel);  // pairs: H13
     if (when == thread_looks::soon && s.awake.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(s.mutex);
+    if (when == thread_looks::at_once) s.at_once.store(true, std::memory_order_relaxed);
     ensure_thread();
     s.wake.notify_one();
 }
@@ -281,7 +303,7 @@ void progress_wake() { wake_thread(thread_looks::soon); }
 void progress_busy() { state().news.fetch_add(1, std::memory_order_relaxed); }
 
 void progress_poll() {
-    note_poll();
+    note(state().polls);
     poll_setup();
     advance_some();
 }
@@ -385,15 +407,16 @@ status progress_until(const char *call, wait_clock::time_point since, const std:
     const waiting_caller waiting;
     const double limit = config().stall_seconds, notice = notice_seconds();
     double next_question = notice / 2;
+    bool long_already = false;  // then this caller sleeps as well, and the thread does the work
     for (unsigned round = 0;; ++round) {
         if (done()) return {};
+        if (!long_already) note(state().turns);
         advance_some();
         // The library makes progress only in calls of its own; testing for control messages is one.
         if (round % 8 == 0 || needs_setup.load(std::memory_order_relaxed)) poll_setup();
         if (round % 16 != 15) continue;
         const double waited = seconds_since(since);
-        const bool long_already = waited * 1e9 > static_cast<double>(detail::long_wait_ns);
-        if (!long_already) note_poll();  // later this caller sleeps as well, and the thread does the work
+        long_already = waited * 1e9 > static_cast<double>(detail::long_wait_ns);
         if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall_fully());
         if (waited > next_question) {
             try_step([&] { inquire(waits_for()); });

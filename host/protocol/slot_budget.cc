@@ -27,9 +27,19 @@ std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t budget) {
     return slots_within(budget, message_bytes);
 }
 
-std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t budget) {
+std::uint64_t wanted_slots_between_nodes(std::uint64_t message_bytes, std::uint64_t partitions, std::uint64_t budget) {
+    constexpr std::uint64_t most = 16, most_bytes = 64 * 1024, most_partitions = 64;
+    if (message_bytes == 0 || partitions > most_partitions) return 2;
+    return std::min(slots_within(std::min(budget, most_bytes), message_bytes), most);
+}
+
+std::uint64_t clear_to_send_between_nodes(std::uint64_t epoch, std::uint64_t slots) {
+    return epoch >= slots ? epoch - (slots - 1) : std::min<std::uint64_t>(epoch, 1);
+}
+
+std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t slots, std::uint64_t budget) {
     give_back();
-    const std::uint64_t slots = wanted_slots(message_bytes, budget), more = (slots - 2) * message_bytes;
+    const std::uint64_t more = (slots - 2) * message_bytes;
     const std::uint64_t most = budget > ~std::uint64_t{0} / most_landings ? ~std::uint64_t{0} : budget * most_landings;
     for (std::uint64_t before = taken_by_all.load(std::memory_order_relaxed); before <= most && more <= most - before;)
         if (taken_by_all.compare_exchange_weak(before, before + more, std::memory_order_relaxed)) {

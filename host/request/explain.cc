@@ -231,7 +231,10 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
                                          : "1 slot: stored after this rank's MPI_Start",
                         here ? format("  <- {} bytes", r.total_bytes()) : ""));
     }
-    if (kind.slots > 2)
+    if (kind.slots > 2 && choice.pair.by_network)
+        out.line(format("  {} slots instead of 2: the sender runs ahead by {} epochs (MPIX_LANDING_BYTES)", kind.slots,
+                        kind.slots - 1));
+    else if (kind.slots > 2)
         out.line(
             format("  {} slots instead of 2, used in turn: memory that has left this rank's caches is faster to write "
                    "(MPIX_LANDING_BYTES)",

@@ -43,9 +43,10 @@ status peer_link::tell(const transport::region &r, std::uint64_t offset, std::ui
     return {};
 }
 
-status peer_link::tell_delayed(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
+status peer_link::tell_delayed(const transport::region &r, std::uint64_t offset, std::uint64_t value,
+                               std::uint64_t most_replaced) const {
     if (!r.remote) return tell(r, offset, value);
-    return attempt([&] { return wire->put_word_delayed(r, offset, value); });
+    return attempt([&] { return wire->put_word_delayed(r, offset, value, most_replaced); });
 }
 
 status gpu_view::acquire(transport::transport &gpus, const transport::region &host, int device,

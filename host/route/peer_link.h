@@ -23,7 +23,8 @@ struct peer_link {
     status tell(const transport::region &r, std::uint64_t offset, std::uint64_t value,
                 std::uint64_t how_many = 1) const;
     // The same for one word; over a network it may be delayed (network::put_word_delayed).
-    status tell_delayed(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
+    status tell_delayed(const transport::region &r, std::uint64_t offset, std::uint64_t value,
+                        std::uint64_t most_replaced) const;
 };
 
 // Host memory as kernels on one GPU reach it, as long as this lives.

@@ -177,8 +177,12 @@ status land_in_host(const receive_match &match, receive_route &route) {
     route.slots = route.by_puts() ? 1 : slots_for(route.bytes, config().eager_bytes);
     // Host memory that the sender stores to. After a match was undone there are no more than two slots: its landing may
     // be kept, and a thread that has its address may read the number of slots of this one.
-    if (route.slots == 2 && route.link.wire == nullptr && !to_gpu && match.first)
-        route.slots = route.room.take(route.bytes, config().landing_bytes);
+    if (route.slots == 2 && !to_gpu && match.first) {
+        const std::uint64_t budget = config().landing_bytes;
+        route.slots = route.link.wire == nullptr
+                          ? route.room.take(route.bytes, budget)
+                          : route.room.take_between_nodes(route.bytes, route.peer_partitions, budget);
+    }
     if (!to_gpu) {
         route.own_taken.reset(
             static_cast<std::uint64_t *>(std::calloc(taken_entries(match, route), sizeof(std::uint64_t))));

@@ -56,8 +56,7 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (choice.taken == transport::id_none) return choice.why_not;
     if (choice.taken != m.landing.transport) return failure("the receiver's landing has an impossible transport");
     route.slots = m.slots;
-    if (route.slots == 2 && !transport::by_network(m.landing.transport))
-        route.slots = slots_within(m.landing.bytes, total);
+    if (route.slots == 2) route.slots = slots_within(m.landing.bytes, total);
     route.chunks = chunks_of(partitions, send.partition_bytes, m.flags.has(accept_flag::in_chunks));
     const bool by_rget = m.flags.has(accept_flag::rget);
     if (m.flags.has(accept_flag::inline_buffer))

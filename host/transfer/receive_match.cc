@@ -143,7 +143,7 @@ void receive_request::tell_clear_to_send(needed when) {
     constexpr std::uint64_t at = offsetof(mpix_words, clear_to_send);
     if (when == needed::in_this_epoch)
         tell(at, epoch_);
-    else if (auto bad = words_->link.tell_delayed(words_->region, at, epoch_); !bad.ok())
+    else if (auto bad = words_->link.tell_delayed(words_->region, at, epoch_, route_->slots / 2 - 1); !bad.ok())
         engine_failure_ = bad;
 }
 

@@ -16,12 +16,16 @@
 #include "host/progress.h"
 #include "host/protocol/copying_side.h"
 #include "host/protocol/rget.h"
+#include "host/protocol/slot_budget.h"
 #include "host/request/explain.h"
 #include "host/request/upcalls.h"
 #include "host/transfer/send_transfer.h"
 
 namespace mpix {
 namespace {
+
+// The largest message between nodes that the last Pready of an epoch sends itself.
+constexpr std::uint64_t most_gone_now = 64 * 1024;
 
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
@@ -123,9 +127,8 @@ int send_request::ready_in_full(int partition) {
 // After the last partition of an epoch: whether what was left to the network goes without waiting for the progress
 // thread. Not if it takes long, since Pready should not.
 bool send_request::goes_now(std::uint64_t epoch) const {
-    constexpr std::uint64_t most_bytes = 64 * 1024;
     return network() != nullptr && !exported_to_host && place.owner == nullptr && gapless &&
-           total_bytes() <= most_bytes && detail::load_acquire(&words->all_ready) >= epoch;  // pairs: D2
+           total_bytes() <= most_gone_now && detail::load_acquire(&words->all_ready) >= epoch;  // pairs: D2
 }
 
 // Kernels own the states and counters on the GPU; the engine updates them.
@@ -139,8 +142,10 @@ int send_request::ready_with_kernels(int partition) {
 }
 
 void send_request::attend() {
-    // Within host memory of a node a partition is left to the engine only until the pair is set up.
-    const bool soon = network() == nullptr && place.owner == nullptr && !exported_to_host;
+    // Within host memory of a node a partition is left to the engine only until the pair is set up. And a short message
+    // between nodes usually has gone, or does in the last Pready or in Wait.
+    const bool soon =
+        (network() == nullptr || total_bytes() <= most_gone_now) && place.owner == nullptr && !exported_to_host;
     progress_attend(shared_from_this(), soon ? thread_looks::soon : thread_looks::at_once);
 }
 
@@ -168,7 +173,9 @@ status send_request::not_readied(int partition, int error_class) const {
 bool send_request::clear_to_send() const {
     if (null_peer() || (refusal_ == refused_not && route_ == nullptr)) return false;
     const std::uint64_t slots = refusal_ != refused_not ? 1 : route_->slots;
-    return detail::load_acquire(&words->clear_to_send) >= detail::clear_to_send_needed(epoch_, slots);  // pairs: C2, N1
+    const std::uint64_t needed =
+        network() != nullptr ? clear_to_send_between_nodes(epoch_, slots) : detail::clear_to_send_needed(epoch_, slots);
+    return detail::load_acquire(&words->clear_to_send) >= needed;  // pairs: C2, N1
 }
 
 void send_request::fail(const status &why) {

@@ -280,6 +280,6 @@ TEST_CASE("a landing of neither one message nor two is refused") {
     wiring w;
     message m(w, {.partitions = 2, .bytes = 8});
     std::unique_ptr<queued_message> none;
-    CHECK(m.enter(none, 3).message() == "a landing holds one message or two");
+    CHECK(m.enter(none, 3).message() == "a landing holds a power of two of messages");
     CHECK(none == nullptr);
 }

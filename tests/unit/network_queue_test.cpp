@@ -97,6 +97,7 @@ TEST_CASE("every byte, every flag and the end of every epoch, by groups of one t
         {.partitions = 1, .bytes = 8},
         {.partitions = 5, .bytes = 40, .slots = 2},
         {.partitions = 16, .bytes = 1000, .slots = 2},
+        {.partitions = 5, .bytes = 40, .slots = 16},
         {.partitions = 3, .bytes = 4096, .slots = 2, .first_epoch = 0xfffffff8},
         {.partitions = 7, .bytes = 0},
         {.partitions = 12, .bytes = 100, .slots = 2, .staged = true},

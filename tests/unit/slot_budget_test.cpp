@@ -75,6 +75,32 @@ TEST_CASE("threads take and give back room at once") {
     CHECK(landing_room().take(message, budget) == 2);
 }
 
+TEST_CASE("between nodes short messages have 16 slots, and of long ones as many as 64 KiB hold") {
+    landing_room room;
+    CHECK(room.take_between_nodes(0, 64, 1 << 20) == 2);
+    CHECK(room.take_between_nodes(8, 64, 1 << 20) == 16);
+    CHECK(room.take_between_nodes(4096, 64, 1 << 20) == 16);
+    CHECK(room.take_between_nodes(4097, 64, 1 << 20) == 8);
+    CHECK(room.take_between_nodes(16384, 64, 1 << 20) == 4);
+    CHECK(room.take_between_nodes(32768, 64, 1 << 20) == 2);
+    CHECK(room.take_between_nodes(~std::uint64_t{0}, 64, 1 << 20) == 2);
+    CHECK(room.take_between_nodes(8, 64, 0) == 2);
+    CHECK(room.take_between_nodes(4096, 65, 1 << 20) == 2);
+}
+
+TEST_CASE("a sender between nodes runs ahead by all slots but one, and not before the first Start") {
+    for (const std::uint64_t slots : {1, 2, 4, 16}) {
+        CHECK(clear_to_send_between_nodes(1, slots) == 1);
+        for (std::uint64_t epoch = 2; epoch < 40; ++epoch) {
+            const std::uint64_t needed = clear_to_send_between_nodes(epoch, slots);
+            CHECK(needed >= 1);
+            CHECK(needed + slots - 1 >= epoch);  // the epoch of that slot is over at the receiver
+            if (slots <= 2) CHECK(needed == detail::clear_to_send_needed(epoch, slots));
+            if (epoch >= slots) CHECK(needed == epoch - slots + 1);
+        }
+    }
+}
+
 TEST_CASE("the slots follow each other") {
     for (const std::uint64_t slots : {1, 2, 4, 128}) {
         CHECK(detail::slot_of(0, slots) == 0);

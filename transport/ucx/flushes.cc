@@ -20,9 +20,9 @@ constexpr std::uint64_t most_leaving = 4u << 20;
 constexpr std::uint64_t most_copied = 16 * 1024, always_copied = 8 * 1024;
 
 // A word is delayed if another word was put to the peer since the last one that could be: then there are messages both
-// ways, and the next of ours can take it along. It waits no longer than a reply takes: so many rounds of progress, or so
-// long.
-constexpr unsigned most_rounds = 64;
+// ways, and the next of ours can take it along. Or if it may be replaced, and the last one came so short a time ago:
+// then the next soon replaces it. So many words to a peer, and so long, are delayed.
+constexpr std::size_t most_delayed = 8;
 constexpr std::chrono::microseconds longest_delay{50};
 
 constexpr const char *beyond = "a put beyond the end of the peer's region";
@@ -31,7 +31,7 @@ bool within(const region &to, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 bool all_begun_arrived(const peer_process &p) {
-    return p.confirmed == p.puts && p.outbox.empty() && p.inbox.answered() >= p.outbox.storing();
+    return p.confirmed == p.puts && p.outbox.empty() && p.delayed.empty() && p.inbox.answered() >= p.outbox.storing();
 }
 
 }  // namespace
@@ -121,33 +121,60 @@ status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
     add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
-    p.word_since_delayed = true;
+    p.word_since_delayable = true;
     send_or_hold(p);
     return p.lost;
 }
 
-status ucx_network::put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value) {
+status ucx_network::put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value,
+                                     std::uint64_t most_replaced) {
     if (!within(to, offset, sizeof value)) return failure(beyond);
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
-    const bool first = p.outbox.empty();
-    const bool word_since_delayed = std::exchange(p.word_since_delayed, false);
-    add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
-    if (!first || !p.waiting.empty() || !word_since_delayed) {
+    const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
+    const auto now = std::chrono::steady_clock::now();
+    const bool both_ways = std::exchange(p.word_since_delayable, false);
+    const bool replaced_soon = most_replaced != 0 && now - std::exchange(p.last_delayable, now) < longest_delay;
+    const auto same = std::find_if(p.delayed.begin(), p.delayed.end(),
+                                   [address](const delayed_word &w) { return w.address == address; });
+    if (same != p.delayed.end()) {
+        same->value = value;
+        if (++same->replaced > most_replaced) send_or_hold(p);
+        return p.lost;
+    }
+    // Bytes before words: those that are not confirmed hold it up anyway.
+    const bool alone = p.outbox.empty() && p.waiting.empty() && p.confirmed == p.puts;
+    const bool room = p.delayed.size() < (most_replaced != 0 ? most_delayed : 1);
+    if (!alone || !room || !(both_ways || replaced_soon)) {
+        add_word(p, address, value);
         send_or_hold(p);
-    } else {
-        set_delay(p, most_rounds);
-        p.delayed_until = std::chrono::steady_clock::now() + longest_delay;
+        return p.lost;
+    }
+    if (p.delayed.empty()) {
+        p.delayed_until = now + longest_delay;
         needs_progress(p);
     }
+    p.delayed.push_back({address, value, 0});
+    if (p.delayed.size() == 1) peers_with_delayed_words_.fetch_add(1, std::memory_order_relaxed);
     return p.lost;
 }
 
-void ucx_network::set_delay(peer_process &p, unsigned rounds) {
-    if ((p.delay_rounds != 0) != (rounds != 0))
-        peers_with_delayed_words_.fetch_add(rounds != 0 ? 1 : -1u, std::memory_order_relaxed);
-    p.delay_rounds = rounds;
+void ucx_network::take_delayed(peer_process &p) {
+    if (p.delayed.empty()) return;
+    try {
+        for (; p.outbox.has_room(sizeof(std::uint64_t)); p.delayed.pop_back()) {
+            p.outbox.put_word(p.delayed.back().address, p.delayed.back().value);
+            if (p.delayed.size() == 1) return drop_delayed(p);
+        }
+    } catch (const std::bad_alloc &) {  // with a later message
+    }
+    needs_progress(p);
+}
+
+void ucx_network::drop_delayed(peer_process &p) {
+    if (!p.delayed.empty()) peers_with_delayed_words_.fetch_sub(1, std::memory_order_relaxed);
+    p.delayed.clear();
 }
 
 void ucx_network::add_word(peer_process &p, std::uint64_t address, std::uint64_t value) {
@@ -276,7 +303,8 @@ std::unique_ptr<transfer> ucx_network::depart(int peer) {
     const auto it = peers_.find(peer);
     if (it == peers_.end()) return nullptr;
     peer_process &p = it->second;
-    if (p.endpoint == nullptr || (p.left == p.begun && p.outbox.empty() && p.waiting.empty())) return nullptr;
+    if (p.endpoint == nullptr || (p.left == p.begun && p.outbox.empty() && p.delayed.empty() && p.waiting.empty()))
+        return nullptr;
     return std::make_unique<departure>(*this, p);
 }
 

@@ -39,7 +39,7 @@ void ucx_network::send_or_hold(peer_process &p) {
 }
 
 void ucx_network::send(peer_process &p) {
-    set_delay(p, 0);
+    take_delayed(p);
     if (p.outbox.empty() || !p.lost.ok()) return;
     std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
     if (message == nullptr) return needs_progress(p);                             // progress sends it

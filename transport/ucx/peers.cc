@@ -83,7 +83,7 @@ std::string ucx_network::printed_info(ucp_ep_h endpoint) const {
 }
 
 void ucx_network::close(peer_process &p) {
-    set_delay(p, 0);
+    drop_delayed(p);
     if (p.endpoint == nullptr) return;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -104,6 +104,7 @@ status ucx_network::error(const char *what, ucs_status_t s) const {
 
 const status &ucx_network::lose(peer_process &p, const status &why) {
     p.waiting.clear();
+    drop_delayed(p);
     p.outbox.clear();
     p.body_use = nullptr;
     if (p.lost.ok()) p.lost = why;

@@ -110,10 +110,8 @@ void ucx_network::progress_peer(peer_process &p) {
     const bool asked = p.inbox.asks();
     answer(p);
     begin_words(p);
-    if (!asked && p.delay_rounds > 1 && std::chrono::steady_clock::now() < p.delayed_until) {
-        set_delay(p, p.delay_rounds - 1);
+    if (!asked && p.outbox.empty() && !p.delayed.empty() && std::chrono::steady_clock::now() < p.delayed_until)
         return needs_progress(p);
-    }
     send(p);
     if (!p.waiting.empty() || p.inbox.asks()) needs_progress(p);
 }

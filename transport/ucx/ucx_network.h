@@ -45,6 +45,11 @@ struct waiting_word {
     std::uint64_t address, value;
 };
 
+struct delayed_word {
+    std::uint64_t address, value;
+    std::uint64_t replaced;  // so many earlier values
+};
+
 // Held by each message that still reads one caller's buffer; use_count() counts them.
 using buffer_use = std::shared_ptr<bool>;
 
@@ -59,14 +64,16 @@ struct peer_process {
     safe_deque<waiting_word> waiting;
     std::uint64_t words = 0;
     eager_outbox outbox;
-    buffer_use body_use;        // of the body in it
-    bool over_tcp = false;      // UCX reaches it over TCP only
-    bool held_back = false;     // it is not empty, and goes when a thread that holds releases
-    unsigned delay_rounds = 0;  // of progress, before it goes: it has delayed words only
+    buffer_use body_use;     // of the body in it
+    bool over_tcp = false;   // UCX reaches it over TCP only
+    bool held_back = false;  // it is not empty, and goes when a thread that holds releases
+    // Go with the next message, at the latest at that time.
+    safe_vector<delayed_word> delayed;
     std::chrono::steady_clock::time_point delayed_until{};
-    bool word_since_delayed = false;  // another word was put since the last delayed one
-    std::uint64_t leaving = 0;        // bytes of messages that UCX has, and has not sent
-    std::uint64_t asked = 0;          // the last question in it
+    std::chrono::steady_clock::time_point last_delayable{};  // when the last word came that could be delayed
+    bool word_since_delayable = false;                       // another word was put since
+    std::uint64_t leaving = 0;                               // bytes of messages that UCX has, and has not sent
+    std::uint64_t asked = 0;                                 // the last question in it
     eager_inbox inbox;
     bool deaf = false;              // nothing that it says counts any more
     bool in_progress_list = false;  // progress has something to do for it
@@ -107,7 +114,8 @@ public:
     status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                std::unique_ptr<transfer> &out) override;
     status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
-    status put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    status put_word_delayed(const region &to, std::uint64_t offset, std::uint64_t value,
+                            std::uint64_t most_replaced) override;
     bool has_delayed_words() const override { return peers_with_delayed_words_.load(std::memory_order_relaxed) != 0; }
     std::uint64_t eager_limit(int peer) override;
     // What one thread holds back another may send: then it goes earlier.
@@ -195,8 +203,9 @@ private:
                             ucs_memory_type_t type, std::unique_ptr<transfer> &out);
     // To the outbox, or to the waiting words. `mutex_` is held.
     void add_word(peer_process &p, std::uint64_t address, std::uint64_t value);
-    // Rounds of progress before what is in the outbox goes; 0: no delay. `mutex_` is held.
-    void set_delay(peer_process &p, unsigned rounds);
+    // Into the outbox, as far as it has room. `mutex_` is held.
+    void take_delayed(peer_process &p);
+    void drop_delayed(peer_process &p);
     // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p);
     // `mutex_` is held.

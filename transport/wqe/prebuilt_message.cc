@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/wqe/prebuilt_message.h"
 
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -12,7 +13,7 @@ using detail::wqe;
 
 status prebuild(const queue_message &m, const message_keys &keys, const queue_identity &queue, executor_memory &memory,
                 region &out) {
-    if (m.slots != 1 && m.slots != 2) return failure("a landing holds one message or two");
+    if (!std::has_single_bit(m.slots)) return failure("a landing holds a power of two of messages");
     const std::uint64_t bytes = m.partitions * m.partition_bytes;
     const auto place = [](const region &r, std::uint64_t offset, std::uint32_t key) {
         return remote_place{reinterpret_cast<std::uint64_t>(r.address) + offset, key};
@@ -33,8 +34,8 @@ status prebuild(const queue_message &m, const message_keys &keys, const queue_id
         postings.push_back(describe_posting(layout, queue.words, nullptr));
     }
     // The postings, then their blocks.
-    constexpr std::size_t room = 128;  // two postings, and the blocks begin at a multiple of 64
-    static_assert(2 * sizeof(mpix_posting) <= room && room % 64 == 0);
+    const std::size_t room =
+        (postings.size() * sizeof(mpix_posting) + 63) / 64 * 64;  // blocks begin at a multiple of 64
     std::vector<char> image(room + blocks.size() * sizeof(wqe));
     region made;
     if (status bad = memory.allocate(image.size(), made); !bad.ok()) return bad;

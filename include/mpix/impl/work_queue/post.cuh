@@ -7,6 +7,7 @@
 #define MPIX_IMPL_WORK_QUEUE_POST_CUH
 
 #include <mpix/detail/abi.h>
+#include <mpix/impl/epoch/slot_ring.cuh>
 #include <mpix/impl/work_queue/queue.cuh>
 
 namespace mpix::detail {
@@ -34,7 +35,7 @@ MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, uint64_t epoch) {
 }
 
 MPIX_FN const mpix_posting *posting_of(const mpix_prequest *r, const mpix_posting *ways, uint64_t epoch) {
-    return ways + (load_relaxed(&r->slots) == 2 ? epoch & 1 : 0);
+    return ways + slot_of(epoch, load_relaxed(&r->slots));
 }
 
 // Posts prebuilt entries, the last `flags` of which are one flag each, as one posting. Returns the index after them; 0:
