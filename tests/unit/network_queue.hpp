@@ -194,7 +194,7 @@ struct message {
         return w.queue->enter(m, out);
     }
 
-    std::size_t place(std::uint64_t of_epoch) const { return s.slots == 2 && of_epoch % 2 == 1 ? all : 0; }
+    std::size_t place(std::uint64_t of_epoch) const { return slot_of(of_epoch, s.slots) * all; }
     bool arrived(std::uint64_t p, std::uint64_t of_epoch) const {
         const std::vector<char> &wanted = expected[of_epoch % 2];
         return wanted.size() == all &&
