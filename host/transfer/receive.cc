@@ -75,13 +75,13 @@ bool receive_request::inline_capable() const {
 // ---- an epoch ----------------------------------------------------------------------------------
 
 void receive_request::on_kernel_start() {
-    cursor_ = 0;
+    cursor_ = flagged_ = 0;
     unpack_claim_.start();
     if (gives_clear_to_send() && engine_gives_clear_to_send()) tell_clear_to_send(needed::in_this_epoch);
 }
 
 void receive_request::on_start() {
-    cursor_ = 0;
+    cursor_ = flagged_ = 0;
     unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
     const bool ahead = route_ != nullptr && route_->link.wire != nullptr && epoch_ > 1 && route_->slots > 1 &&
@@ -115,18 +115,20 @@ void receive_request::deliver() {
     if (delivery()->copying()) progress_busy();
 }
 
-// Copies out what has arrived and nobody has taken, from the cursor on. `whole`: all of the message, in as few pieces as
-// possible. Otherwise one piece, up to the first partition that is missing or taken. `engine` is held.
+// Copies out what has arrived and nobody has taken, from the cursor on. `whole`: all of the message, in as few pieces
+// as possible; in one, without a look at the partitions' states, if nobody has asked for a partition. Otherwise one
+// piece, up to the first partition that is missing or taken. `engine` is held.
 void receive_request::take_pieces(bool whole, bool by_progress) {
     const std::uint64_t epoch = epoch_, partitions = route_->peer_partitions;
     std::uint64_t *const taken_states = route_->taken, *const flags = home->flags;
     // If so, nobody else can take a partition meanwhile.
-    const bool apart = !route_->in_place() && !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
+    const bool in_place = route_->in_place(),
+               apart = !in_place && !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
     const auto is_taken = [=](std::uint64_t i) { return detail::load_relaxed(&taken_states[i]) >= 2 * epoch - 1; };
     const auto claim = [=](std::uint64_t i) {
         if (is_taken(i)) return false;
-        if (!whole && detail::load_acquire(&flags[i]) < epoch) return false;                      // pairs: A1, N1
-        return apart || detail::cas_acq_rel_gpu(&taken_states[i], 2 * epoch - 2, 2 * epoch - 1);  // pairs: F2
+        if (!whole && detail::load_acquire(&flags[i]) < epoch) return false;  // pairs: A1, N1
+        return apart || detail::claim_to_take(&taken_states[i], epoch, in_place);
     };
     const auto copy = [&](std::uint64_t first, std::uint64_t end) {
         const std::uint64_t bytes = total_bytes() / partitions;
@@ -134,6 +136,12 @@ void receive_request::take_pieces(bool whole, bool by_progress) {
         return detail::copy_to_user(this_thread(), home, route_->far, first * bytes, from + first * bytes,
                                     (end - first) * bytes, plan_taker{*this});
     };
+    if (whole && apart && cursor_ == 0 && (!alone_ || !unpack_claim_.asked())) {
+        copy(0, partitions);
+        copied_whole_.store(epoch, std::memory_order_release);  // pairs: F1
+        cursor_ = partitions;
+        return;
+    }
     for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
         end = first;
         while (end < partitions && claim(end)) ++end;
@@ -159,12 +167,23 @@ bool receive_request::take_next() {
     return detail::load_acquire_gpu(taken) >= 2 * epoch_;  // pairs: F1
 }
 
+// The sender may tell of `complete` later: where several threads call MPI, in its own Wait. The last flag first, so as
+// to leave the others to the core that writes them. `engine` is held.
+bool receive_request::all_flags_are_here() {
+    const std::uint64_t *const flags = home->flags, n = route_->peer_partitions;
+    if (detail::load_acquire(&flags[n - 1]) < epoch_) return false;  // pairs: A1, N1
+    for (; flagged_ < n; ++flagged_)
+        if (detail::load_acquire(&flags[flagged_]) < epoch_) return false;  // pairs: A1, N1
+    return true;
+}
+
 // Copies sender partitions to the user's buffer, in order, as far as they have arrived. `engine` is held.
 bool receive_request::take_in_order(bool by_progress) {
     const std::uint64_t partitions = route_->peer_partitions;
     // pairs: D3, N1
-    const bool all_here =
-        detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
+    const bool all_here = detail::load_acquire(&words->complete) >= epoch_ || all_flags_are_here();
+    // A short message is copied at once.
+    if (!all_here && !route_->in_place() && total_bytes() <= short_message) return false;
     // Pieces of an incomplete message: only in a process of one thread, and if the sender copies none.
     if (cursor_ < partitions && (all_here || (alone_ && !route_->in_place()))) take_pieces(all_here, by_progress);
     for (; cursor_ < partitions; ++cursor_)
@@ -280,7 +299,10 @@ bool receive_request::arrived_here(int j, std::uint64_t epoch) {
     if (epoch > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
         detail::load_acquire_gpu(&taken[j]) >= 2 * epoch)
         return true;
-    if (!alone_ && taken != nullptr && !unpack_claim_.some())
+    if (copied_whole_.load(std::memory_order_acquire) >= epoch) return true;  // pairs: F1
+    if (alone_)
+        unpack_claim_.ask();
+    else if (taken != nullptr && !unpack_claim_.some())
         return detail::taken_all(home, detail::sender_partitions(home, j, senders), epoch);
     return detail::arrived(this_thread(), home, j, plan_taker{*this});
 }

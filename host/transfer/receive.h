@@ -104,6 +104,7 @@ private:
     void take_pieces(bool whole, bool by_progress);
     bool take_in_order(bool by_progress);
     bool take_next();
+    bool all_flags_are_here();
     bool flags_on_device() const { return route_ != nullptr && route_->flags_on_device; }
     staged_delivery *delivery() const { return route_ == nullptr ? nullptr : route_->delivery.get(); }
     landing_kind landing() const;
@@ -142,6 +143,7 @@ private:
     const bool alone_ = one_thread_calls();
 
     unpack_claim unpack_claim_;
+    std::atomic<std::uint64_t> copied_whole_{0};  // last epoch whose message was copied out at once
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
@@ -150,6 +152,7 @@ private:
     bool freed_by_sender_ = false;  // the last match was undone because the sender has freed its request
     verdict verdict_ = verdict::none;
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
+    std::uint64_t flagged_ = 0;              // sender partitions before it have come, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
     status engine_failure_;
 };

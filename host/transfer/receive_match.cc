@@ -206,6 +206,8 @@ bool receive_request::unbind() {
 bool receive_request::undo_match() {
     bond_ = bond::loose;
     takes_inline_ = false;
+    flagged_ = 0;
+    copied_whole_.store(0, std::memory_order_relaxed);
     if (verdict_ == verdict::raised) return false;
     verdict_ = verdict::none;
     if (device != nullptr)

@@ -83,7 +83,10 @@ void send_request::on_start() {
     fast_path_.close();
     choose_copying_side();
     started_by_ = detail::this_thread_number();
-    if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
+    if (device != nullptr || exported_to_host)
+        progress_attend(shared_from_this());
+    else
+        open_fast_path();
 }
 
 template <bool Alone>
@@ -91,22 +94,29 @@ int send_request::ready_here(int partition, bool left_to_receiver) {
     return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this, left_to_receiver});
 }
 
-// Opening costs more than it saves with fewer partitions.
-void send_request::open_fast_path() {
-    constexpr int least_partitions = 4;
-    if (op.partitions < least_partitions || !gapless || detail::load_pointer(&home->far) != nullptr) return;
+// Whether it was opened: clear-to-send is there. Like admit, without a lock.
+bool send_request::open_fast_path() {
+    if (!gapless || fast_path_.is_open()) return false;
+    const std::uint64_t clear = detail::load_acquire(&words->clear_to_send);  // pairs: C2, N1
+    const std::uint64_t slots = detail::load_relaxed(&home->slots);
     char *const landing = detail::load_pointer(&home->landing);
     std::uint64_t *const flags = detail::load_pointer(&home->flags);
-    if (landing == nullptr || flags == nullptr) return;
-    char *const slot = landing + detail::slot_of(epoch_, detail::load_relaxed(&home->slots)) * total_bytes();
-    fast_path_.open(home, epoch_, landing, {op.buffer, slot, flags, detail::partition_states(home), partition_bytes});
+    if (landing == nullptr || flags == nullptr || detail::load_pointer(&home->far) != nullptr ||
+        clear < detail::clear_to_send_needed(epoch_, slots) || !fast_path_.may_open())
+        return false;
+    char *const slot = landing + detail::slot_of(epoch_, slots) * total_bytes();
+    fast_path_.open(home, epoch_, {op.buffer, slot, flags, detail::partition_states(home), partition_bytes}, alone_);
+    return true;
 }
 
 int send_request::ready_in_full(int partition) {
     if (partition < 0 || partition >= op.partitions) return MPI_ERR_ARG;
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
+    // Before the partition is marked: once all are, the epoch may end, and the next one begin.
+    if (!exported_to_host && open_fast_path() && fast_path_.ready(partition)) return MPI_SUCCESS;
     const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
+    if (!alone_) fast_path_.begin_in_full();
     // Other threads than Start's write: several copy side by side, while the receiver may have one thread that waits.
     // Where host threads play kernels all write: their `wait` does not look at `taken`, and then the send buffer is the
     // user's.
@@ -114,14 +124,19 @@ int send_request::ready_in_full(int partition) {
                      : alone_         ? ready_here<true>(partition, receiver_copies_.load(std::memory_order_relaxed))
                                       : ready_here<false>(partition, receiver_copies_.load(std::memory_order_relaxed) &&
                                                                  started_by_ == detail::this_thread_number());
+    if (!alone_ && code != MPI_SUCCESS) fast_path_.refused_in_full();
     if (detail::load_relaxed(&home->defer_epoch) == epoch) {
         if (goes_now(epoch)) try_advance();
         attend();
-    } else if (alone_ && !exported_to_host && code == MPI_SUCCESS &&
-               detail::load_acquire_gpu(&home->open_word) == 2 * epoch) {  // pairs: C6
-        open_fast_path();
     }
     return code;
+}
+
+// `engine` is held.
+void send_request::tell_if_all_moved() {
+    if (detail::load_acquire(&words->all_ready) >= epoch_ || !fast_path_.all_moved()) return;  // pairs: D2
+    detail::store_relaxed(&home->ready_count, epoch_ * static_cast<std::uint64_t>(op.partitions));
+    detail::say_all_ready(home, epoch_);
 }
 
 // After the last partition of an epoch: whether what was left to the network goes without waiting for the progress

@@ -29,7 +29,8 @@ public:
     // The host's MPI_Pready: an error class. Never waits for the receiver.
     int ready(int partition) { return ready_fast(partition) ? MPI_SUCCESS : ready_in_full(partition); }
     // The fast path of it. False: nothing was done.
-    bool ready_fast(int partition) noexcept { return active() && fast_path_.ready(partition); }
+    [[gnu::always_inline]] bool ready_fast(int partition) noexcept { return fast_path_.ready(partition); }
+    bool alone() const { return alone_; }  // the process has one thread that calls MPI
     // The same for all partitions from `low` to `high`, which must exist; stops at the first error, and sets `refused`
     // to that partition.
     int ready_range(int low, int high, int &refused);
@@ -72,7 +73,8 @@ private:
     int ready_in_full(int partition);
     template <bool Alone>
     int ready_here(int partition, bool left_to_receiver);
-    void open_fast_path();
+    bool open_fast_path();
+    void tell_if_all_moved();
     [[gnu::cold]] int ready_with_kernels(int partition);
     bool goes_now(std::uint64_t epoch) const;
     [[gnu::cold]] void attend();
@@ -117,7 +119,7 @@ private:
     bool waiting_to_move() const { return !kernel_ready_.empty() || !host_ready_.empty(); }
 
     const bool alone_ = one_thread_calls();
-    pready_fast_path fast_path_;  // open only in processes of one thread
+    pready_fast_path fast_path_;
     // A single copy: whether the receiver copies what the thread that called Start marks ready in this epoch.
     // The setup chooses anew when it finds the receiver in the first epoch.
     std::atomic<bool> receiver_copies_{true};

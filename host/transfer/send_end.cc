@@ -18,6 +18,7 @@ void send_request::conclude() {
     if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || waiting_to_move()) return;
     if (!std::all_of(moving_.begin(), moving_.end(), [](const move &m) { return !m.rts && m.transfer->in_order(); }))
         return;
+    tell_if_all_moved();
     if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked is found in the
     // next round.
@@ -67,10 +68,15 @@ void send_request::tell_end() {
 }
 
 bool send_request::done() {
-    // The usual case, without a lock: the host's Preadys have stored everything, so the engine has nothing to do. The
-    // last of them marks the epoch ready only after all deferrals are known.
+    // The usual case: the host's Preadys have stored everything, so the engine has nothing to do. The epoch is marked
+    // ready only after all deferrals are known.
     if (device == nullptr && !exported_to_host && !null_peer()) {
-        const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
+        bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
+        if (!all && fast_path_.all_moved()) {
+            const std::lock_guard lock(engine);
+            tell_if_all_moved();
+            all = true;
+        }
         const bool may_wait_for_copies = all && detail::load_pointer(&home->far) != nullptr;
         if (detail::load_relaxed(&home->defer_epoch) != epoch_ && !may_wait_for_copies) return all;
     }

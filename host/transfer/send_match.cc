@@ -127,6 +127,7 @@ void send_request::undo_match() {
 }
 
 void send_request::drop_route() {
+    fast_path_.close();
     detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
     leave_queue();
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));

@@ -38,6 +38,10 @@ public:
         return !detail::test_flag_seq_cst(&all_);  // pairs: F3
     }
 
+    // The same in a process of one thread, where the waiting and the asking thread are one.
+    void ask() { detail::store_relaxed(&asked_, 1); }
+    bool asked() const { return detail::load_relaxed(&asked_) != 0; }
+
 private:
     std::uint64_t asked_ = 0, all_ = 0;
 };

@@ -98,7 +98,7 @@ inline bool meet(const peer_process &peer) {
 }
 
 template <class Kind>
-std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag) {
+std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag, std::uint64_t count = elements) {
     static status problem;
     static const auto type = make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
     static const auto members = [] {
@@ -110,7 +110,7 @@ std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag) {
     operation op;
     op.buffer = buffer.data();
     op.partitions = partitions;
-    op.count = elements;
+    op.count = count;
     op.type = type;
     op.peer = 1;
     op.tag = tag;

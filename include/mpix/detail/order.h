@@ -212,7 +212,8 @@ MPIX_FN void store_release_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// fetch_max_relaxed_gpu: raise a word to a value, unless it is as high already; returns what it was.
+// fetch_max_relaxed_gpu: raise a word to a value, unless it is as high already; returns what it was. On the host acq_rel
+// if it does: who finds the value in pready_fast_path::all_moved has what came before it.
 MPIX_FN uint64_t fetch_max_relaxed_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -224,7 +225,8 @@ MPIX_FN uint64_t fetch_max_relaxed_gpu(uint64_t *word, uint64_t value) {
 #else
     const std::atomic_ref<uint64_t> shared(*word);
     uint64_t old = shared.load(std::memory_order_relaxed);
-    while (old < value && !shared.compare_exchange_weak(old, value, std::memory_order_relaxed)) {
+    while (old < value &&
+           !shared.compare_exchange_weak(old, value, std::memory_order_acq_rel, std::memory_order_relaxed)) {
     }
     return old;
 #endif

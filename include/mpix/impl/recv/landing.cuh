@@ -65,6 +65,13 @@ MPIX_FN bool copy_to_user(const Group &group, mpix_prequest *r, const mpix_far_m
     return true;
 }
 
+// Claims a sender partition, for the caller to copy. False: another has claimed it, or in a single copy, a write of an
+// earlier epoch has failed. Without that the state may be older: the host's receive copies whole messages without it.
+MPIX_FN bool claim_to_take(uint64_t *taken, uint64_t epoch, bool single_copy) {
+    const uint64_t seen = single_copy ? 2 * epoch - 2 : load_relaxed(taken);
+    return seen < 2 * epoch - 1 && cas_acq_rel_gpu(taken, seen, 2 * epoch - 1);  // pairs: F2
+}
+
 // Copies sender partition i to the user's buffer, if its flag is set and nobody else has copied it, or is copying it.
 // `epoch` counts for the leader only. What cannot be read stays the sender's to write; its Wait says why that fails.
 #ifdef __CUDACC__
@@ -77,7 +84,7 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
     uint64_t *const taken = load_pointer(&r->taken) + i;
     // pairs: A1, N1
     if (leader && load_relaxed(taken) < 2 * epoch - 1 && load_acquire(&load_pointer(&r->flags)[i]) >= epoch)
-        mine = cas_acq_rel_gpu(taken, 2 * epoch - 2, 2 * epoch - 1);  // pairs: F2
+        mine = claim_to_take(taken, epoch, load_pointer(&r->far) != nullptr);
     if (!broadcast_bool(group, mine)) return;
     const uint64_t total = static_cast<uint64_t>(r->partitions) * r->partition_bytes;
     const uint64_t bytes = total / load_relaxed(&r->peer_partitions);
