@@ -50,6 +50,7 @@ void own(const std::shared_ptr<request> &r) {
 }
 
 std::shared_ptr<request> disown(request *r) {
+    last_readied.store(nullptr, std::memory_order_relaxed);
     requests().remove(handle_key(r->handle));
     const std::scoped_lock lock(setup_mutex(), owners().mutex);
     const auto owned = owners().map.extract(r);
@@ -67,6 +68,7 @@ traffic_by_path traffic_so_far() {
 }
 
 void forget_handles() {
+    last_readied.store(nullptr, std::memory_order_relaxed);
     const std::lock_guard lock(owners().mutex);
     for (const auto &[r, owner] : owners().map) requests().remove(handle_key(r->handle));
 }

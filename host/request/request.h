@@ -298,6 +298,8 @@ inline request *find_request(MPI_Request handle) {
     const handle_table<request> *const table = request_table.load(std::memory_order_acquire);  // pairs: H1
     return table == nullptr ? nullptr : table->find(handle_key(handle));
 }
+// The send of the last MPI_Pready, in processes of one thread, so that the next one need not look it up; else null.
+inline constinit std::atomic<request *> last_readied{nullptr};
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);
 std::shared_ptr<request> disown(request *r);
