@@ -271,9 +271,12 @@ MPIX_APART_FN int offer_or_store(int p, mpix_prequest *r, uint64_t in_epoch, boo
     constexpr thread_group self{};
     const int code = offer<Mover::call>(r, p, in_epoch);
     if (code >= 0) return code;
-    if (code == nobody_asks)
-        if (const stored s = store_direct(self, r, p, true); s.epoch != 0)
-            return conclude_direct<Mover::call>(self, p, r, s.epoch, load_pointer_weak(&r->flags));
+    // The epoch is open, and stays so without this partition. Nothing that may be offered has gaps.
+    if (char *const landing = load_pointer_weak(&r->landing); code == nobody_asks && landing != nullptr) {
+        const uint64_t bytes = r->partition_bytes, at = static_cast<uint64_t>(p) * bytes;
+        group_copy(self, landing + at, r->buffer + at, bytes);
+        return conclude_direct<Mover::call>(self, p, r, load_relaxed(&r->open_word) >> 1, load_pointer_weak(&r->flags));
+    }
     if (in_epoch != 0 && is_ready_already<Mover::call>(self, p, r, in_epoch)) return MPI_ERR_ARG;
     return ready_by_leader(self, p, r, inline_capable, move);
 }

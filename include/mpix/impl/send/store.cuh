@@ -72,10 +72,9 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, co
     group_copy(group, known.landing + offset, known.buffer + offset, bytes);
     return {known.epoch, false, false};
 }
-// The same if the epoch is not known. The partition must be aligned to 16 bytes. `stays`: no other mover is better, as the
-// caller has found out.
+// The same if the epoch is not known. The partition must be aligned to 16 bytes.
 template <class Group>
-MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p, bool stays = false) {
+MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
     // All these loads are under way together.
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
@@ -91,7 +90,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p, b
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
     if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0) return {};
-    const bool offloads = !stays && should_offload(bytes, offload_bytes, threads);
+    const bool offloads = should_offload(bytes, offload_bytes, threads);
     if (threads == 1 && offloads) return {0, false, true};  // no other member has to find the same
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
                        !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0 && !offloads;
