@@ -52,10 +52,12 @@ KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     *out = take_inline(cg::this_thread_block(), r, w, i, false, false);
 }
 KERNEL way_inline_at_once(mpix_prequest *r, int j, bool *out) {
-    *out = wait_inline_fast<false>(cg::this_thread_block(), r, j, false, {}, mpix::default_timeout) == waited::there;
+    claimed_question question{};
+    *out = wait_inline_fast<false>(cg::this_thread_block(), r, j, {}, mpix::default_timeout, question);
 }
 KERNEL way_inline_at_once_sole(mpix_prequest *r, int j, bool *out) {
-    *out = wait_inline_fast<false>(cg::this_thread_block(), r, j, true, {}, mpix::default_timeout) == waited::there;
+    claimed_question question{};
+    *out = wait_inline_fast<false>(cg::this_thread_block(), r, j, {}, mpix::default_timeout, question);
 }
 KERNEL way_inline_take_sole(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     w.sole = true;

@@ -190,18 +190,16 @@ TEST_CASE("an offer beside an inline buffer that meets the deadline is read or r
     CHECK(answers() != 0);
 }
 
-TEST_CASE("beside an inline buffer nobody asks who has not the epoch's first claim, or too few threads") {
+TEST_CASE("beside an inline buffer nobody asks who has not the epoch's first claim") {
     bench b(beside_packets(1), {GENERATE(false, true), false});
     second_epoch(b);
-    int threads = 2;
     std::uint64_t claim = 0;
     SECTION("another group has claimed it") { claim = 1; }
     SECTION("it has been given back") { claim = 2; }
-    SECTION("a thread alone") { threads = 1; }
     b.start();
     // As a group that has come first.
     if (claim != 0) store_relaxed(b.pair.receiving()->taken, 2 * b.epoch - claim);
-    std::thread receiver = b.waiting(1, threads, patience, MPI_SUCCESS);
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
     for (int look = 0; look < 20; ++look) {
         CHECK(b.pair.wanted(0) != b.epoch);
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -238,4 +236,39 @@ TEST_CASE("a handle of an older epoch leaves no question beside an inline buffer
     REQUIRE(b.ready(0) == MPI_SUCCESS);
     b.until([&] { return b.pair.progress(b.epoch); });
     CHECK_FALSE(b.failed);
+}
+
+TEST_CASE(
+    "a wait by default that has asked keeps its error when its time is over; what is there in part ends no later") {
+    const bool one_packet = GENERATE(false, true);
+    bench b(beside_packets(1), {GENERATE(false, true), false});
+    second_epoch(b);
+    b.start();
+    if (one_packet) store_packet(b.pair.receiving()->inline_buffer, 0, b.epoch, 1);
+    b.pair.receiving()->stall_ns = 20'000'000;
+    std::thread receiver = b.waiting(1, 2, mpix::default_timeout, MPI_ERR_PENDING);
+    receiver.join();
+    CHECK_FALSE(b.failed);
+    CHECK(b.pair.receiver_erred());
+    CHECK(claim_of(b, 0) == 2 * b.epoch - 2);
+}
+
+TEST_CASE("the end of a match ends a wait that has asked") {
+    bench b(beside_packets(1), {GENERATE(false, true), false});
+    second_epoch(b);
+    b.start();
+    std::atomic<int> answer{-1};
+    std::thread receiver([&] {
+        mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+            const int code = b.waits(group)(group, 0, 300'000'000);
+            if (group.thread_rank() == 0) answer = code;
+        });
+    });
+    b.until([&] { return b.all_wanted(); });
+    mpix_prequest *const r = b.pair.receiving();
+    store_pointer(&r->wanted, static_cast<std::uint64_t *>(nullptr));
+    store_pointer(&r->answers, static_cast<std::uint64_t *>(nullptr));
+    store_pointer(&r->flags, static_cast<std::uint64_t *>(nullptr));
+    receiver.join();
+    CHECK(answer == MPI_ERR_PENDING);
 }

@@ -67,9 +67,9 @@ private:
         return (4 * static_cast<std::size_t>(senders) + 17) / 16 * 16;
     }
     static mpix_prequest *make(mpix_kind kind, int partitions, std::vector<std::uint64_t> &memory) {
-        memory.assign(mpix_prequest_size(kind, partitions) / 8 + 2, 0);
+        memory.assign(mpix_prequest_size(kind, partitions) / 8 + 16, 0);
         auto *const r =
-            reinterpret_cast<mpix_prequest *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 15) / 16 * 16);
+            reinterpret_cast<mpix_prequest *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 127) / 128 * 128);
         r->head = MPIX_ABI_VERSION | std::uint64_t{kind} << 32;
         r->partitions = partitions;
         r->contributors = 1;

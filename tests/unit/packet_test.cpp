@@ -51,9 +51,12 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
             std::thread receiver([&] {
                 mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < common; ++j) {
-                        bool there = at_once && mpix::detail::wait_inline_fast<false>(
-                                                    group, r.receive, j, waiting == waiters::sole, {},
-                                                    mpix::default_timeout) == mpix::detail::waited::there;
+                        mpix::detail::claimed_question question{};
+                        bool there =
+                            at_once &&
+                            mpix::detail::wait_inline_fast<false>(
+                                group, mpix::detail::inline_capable_receive(r.receive, waiting == waiters::sole, 1), j,
+                                {}, mpix::default_timeout, question) == MPI_SUCCESS;
                         while (!there) {
                             there =
                                 mpix::detail::await_together(group, r.receive, j, waiting, looked, in(20'000'000'000u),

@@ -34,8 +34,10 @@ mpix::detail::receive_state known_receive(pair_of_requests &r, std::uint64_t epo
 template <bool Known, class Group>
 bool waits_fast(const Group &group, const pair_of_requests &r, int j, bool sole,
                 const mpix::detail::receive_state &known = {}) {
-    return mpix::detail::wait_inline_fast<Known>(group, r.receive, j, sole, known, mpix::default_timeout) ==
-           mpix::detail::waited::there;
+    mpix_prequest *const handle = mpix::detail::inline_capable_receive(r.receive, sole, 1);
+    mpix::detail::claimed_question question{};
+    return mpix::detail::wait_inline_fast<Known>(group, handle, j, known, mpix::default_timeout, question) ==
+           MPI_SUCCESS;
 }
 
 }  // namespace

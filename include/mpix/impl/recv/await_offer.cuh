@@ -2,8 +2,8 @@
 //
 // Rget beside an inline buffer. A partition that a block would send inline may be offered by a lone thread. Only the
 // group that has claimed it may ask for the offer, and only if nobody had claimed it before in that epoch: then the
-// others leave packets and offer alone. Whoever has asked answers: it has read the partition, refuses it, or has seen that
-// it came another way. (What has come in packets is not offered.)
+// others leave packets and offer alone. Whoever has asked answers: it has read the partition, has seen that it came
+// another way, or refuses it.
 #ifndef MPIX_IMPL_RECV_AWAIT_OFFER_CUH
 #define MPIX_IMPL_RECV_AWAIT_OFFER_CUH
 
@@ -19,110 +19,160 @@
 #if MPIX_ON_GPU
 namespace mpix::detail {
 
-// What a member has seen of a partition: its own packets; the flag, which says that the partition came another way; that
-// it is offered; or that the wait is over, because its time is (late) or there is nothing to wait for any more (over).
-enum class sight { neither, packets, flag, offer, over, late };
+// What a member has seen of a partition.
+enum class sight {
+    neither,
+    packets,  // its own are there
+    flag,     // it came another way
+    offer,
+    over,  // nothing will come
+    late   // the time is over
+};
 
-// Asks for partition `at`, which the caller's group has claimed, if the sender is expected to offer it, and tells whether
-// it has. One thread.
-MPIX_COLD_FN bool ask_for_claimed(mpix_prequest *r, unsigned at, uint64_t epoch, uint64_t would_offer,
-                                  uint64_t timeout_ns) {
-    const uint64_t limit_ns = timeout_ns == default_timeout ? default_limit_ns(r) : timeout_ns;
-    // All these loads are under way together. The route is final.
-    uint64_t *const wanted = load_pointer(&r->wanted), *const flags = load_pointer(&r->flags);
-    const uint64_t seen = load_relaxed(&r->seen_epoch);
-    if (wanted == nullptr || flags == nullptr || !expects_offers(would_offer, epoch) || seen != epoch ||
-        (limit_ns != 0 && limit_ns < least_reading_ns))
-        return false;
-    if (load_relaxed(flags + at) >= epoch) return false;  // of an epoch, too, that a handle knows, and that is over
-    store_relaxed(wanted + at, epoch);
-    return true;
+// What wait_inline_fast leaves of a wait: what it has not found, or its group has asked.
+constexpr int keep_waiting = -3, has_asked = -4;
+// A question, as a member knows it. The epoch is right in the leader and the last member.
+struct claimed_question {
+    uint64_t epoch;
+    sight seen;
+    bool asked;  // by this member
+    // Whether this member has found the epoch running. If one has not, members have seen different epochs, of which one has
+    // just begun, and the question is taken back.
+    bool runs;
+};
+
+// Whether a group of so many threads may ask for an offer.
+MPIX_FN bool has_time_to_read(unsigned threads, uint64_t timeout_ns) {
+    return threads >= least_reading_threads && timeout_ns >= least_reading_ns;
 }
 
 // Whoever has asked reads nothing any more. Another group may take out what comes inline, but may not ask. One thread.
 MPIX_COLD_FN void refuse_claimed(mpix_prequest *r, unsigned at, uint64_t epoch) {
-    store_relaxed(load_pointer(&r->wanted) + at, 0);
-    store_release(load_pointer(&r->answers) + at, 2 * epoch + 1);  // as in refuse_rts; pairs: B4
-    // pairs: A5
-    cas_acq_rel_gpu(taken_of(load_pointer(&r->flags), load_relaxed(&r->peer_partitions)) + at, 2 * epoch - 1,
-                    2 * epoch - 2);
+    uint64_t *const wanted = load_pointer(&r->wanted), *const answers = load_pointer(&r->answers),
+                    *const flags = load_pointer(&r->flags);
+    const uint64_t senders = load_relaxed(&r->peer_partitions);
+    if (wanted == nullptr || answers == nullptr || flags == nullptr) return;  // the match was undone
+    store_relaxed(wanted + at, 0);
+    store_release(answers + at, 2 * epoch + 1);                                    // as in refuse_rts; pairs: B4
+    cas_acq_rel_gpu(taken_of(flags, senders) + at, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
 }
 
-// One look, by the leader: it has the first packet.
-MPIX_FN sight look_at_claimed(const awaited &w, const uint64_t *offer) {
-    uint64_t payload;
-    // All under way together.
-    const uint64_t flag = load_relaxed(w.flags + w.first), offered = load_relaxed(offer);
-    const bool there = load_packet(w.box(w.first), 0, w.epoch, &payload);
-    return flag >= w.epoch ? sight::flag : offered == w.epoch ? sight::offer : there ? sight::packets : sight::neither;
-}
+// What a group that has asked waits for. It lies in memory, as `reading` does.
+struct asked_wait {
+    awaited w;  // one partition
+    mpix_prequest *r;
+    char *to;
+    const char *from;
+    uint64_t *told, *answers;
+};
 
-// Waits until partition `at` is there, taking it out or reading it, or until the wait is over. The group has claimed it,
-// and asked. `epoch`: as those members know it that have a packet, or are the last. `seen`: what the leader has seen
-// already.
+// Looks, by the leader, until it has seen something, or the wait is over; all members have what it has acquired then.
 template <class Group>
-MPIX_COLD_FN waited await_offer(const Group &group, mpix_prequest *r, unsigned at, uint64_t epoch, bool sole,
-                                sight seen, uint64_t timeout_ns) {
+MPIX_COLD_FN sight await_sight(const Group &group, const asked_wait &s, sight seen) {
+    const awaited &w = s.w;
+    const uint64_t *const flag = w.flags + w.first, *const offer = rts_of(w.flags, w.senders) + w.first;
+    const bool leader = group.thread_rank() == 0;
+    for (;;) {
+        for (unsigned looks = 64; leader && seen == sight::neither && looks != 0; --looks) {
+            uint64_t payload;
+            // All under way together. The leader has the first packet.
+            const uint64_t flagged = load_relaxed(flag), offered = load_relaxed(offer);
+            const bool there = load_packet(w.box(w.first), 0, w.epoch, &payload);
+            seen = flagged >= w.epoch   ? sight::flag
+                   : offered == w.epoch ? sight::offer
+                   : there              ? sight::packets
+                                        : sight::neither;
+        }
+        if (leader && seen == sight::neither) {
+            if (w.over(s.r)) seen = w.late() ? sight::late : sight::over;
+            give_way();
+        }
+        if (leader && seen == sight::flag) fence_acquire(flag);    // pairs: A1, B2
+        if (leader && seen == sight::offer) fence_acquire(offer);  // pairs: B1
+        for (const sight one : {sight::offer, sight::flag, sight::packets, sight::late, sight::over})
+            if (broadcast_bool(group, leader && seen == one)) return one;
+    }
+}
+
+// Reads the partition out of the send buffer, and answers.
+template <class Group>
+MPIX_COLD_FN void read_offered(const Group &group, const asked_wait &s) {
+    const awaited &w = s.w;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
-    const bool leader = rank == 0, last = rank == threads - 1;
-    if (!leader) seen = sight::neither;
-    // The route is final, and may come from the nearest cache.
-    const uint64_t bytes = r->partition_bytes, senders = load_weak(&r->peer_partitions);
-    uint64_t *const flags = load_pointer_weak(&r->flags), *const told = load_pointer_weak(&r->told),
-                    *const answers = load_pointer_weak(&r->answers);
-    const char *const from = load_pointer_weak(&r->peer_buffer);
-    awaited w{at,          1,     static_cast<unsigned>(senders),       static_cast<unsigned>(bytes),
-              epoch,       flags, load_pointer_weak(&r->inline_buffer), sole,
-              ~uint64_t{0}};
-    uint64_t *const offer = rts_of(flags, senders) + at;
-    bool timed = false;
-    for (;;) {
-        if (leader) {
-            for (unsigned looks = 64; seen == sight::neither && looks != 0; --looks) seen = look_at_claimed(w, offer);
-            if (seen == sight::neither) {
-                if (!timed) w.deadline = deadline_of(r, timeout_ns);
-                timed = true;
-                if (w.over(r)) seen = w.late() ? sight::late : sight::over;
-                give_way();
-            }
-            if (seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, B2
-            if (seen == sight::offer) {
-                // Under way together with the fence: a faulty peer may have undone the match since.
-                const char *const still = load_pointer(&r->peer_buffer);
-                fence_acquire(offer);  // pairs: B1
-                if (still != from || from == nullptr) seen = sight::over;
-            }
-        }
-        // A barrier: all members have what the leader acquired.
-        if (broadcast_bool(group, seen == sight::offer)) {
-            reconverge(group);
-            copy_from_peer(rank, threads, r->buffer + at * bytes, from + at * bytes, static_cast<unsigned>(bytes));
-            group.sync();
-            if (last) {
-                fence_acq_rel();  // all members' loads and stores come before all that is told; pairs: B2, B3
-                store_release_after_fence(flags + at, epoch);        // pairs: B2
-                store_relaxed(told + at, epoch);                     // the host looks at it only after `complete`
-                store_release_after_fence(answers + at, 2 * epoch);  // as in read_claimed; pairs: B3
-            }
-            group.sync();  // whoever asks from now on finds the flag
-            return waited::there;
-        }
-        if (broadcast_bool(group, seen == sight::packets)) {
-            seen = sight::neither;
-            const packed_view to = packed_view_of(r->buffer, r->offsets, uint64_t{at} * bytes);
-            if (!vote_all(group, take_packets(r, w, at, to, rank, threads) == inline_result::taken)) continue;
-            if (last) tell_taken(flags + at, told + at, epoch, sole);
-            return waited::there;
-        }
-        if (broadcast_bool(group, seen == sight::neither)) continue;
-        if (seen == sight::late) refuse_claimed(r, at, epoch);
-        // It is there, so there is nothing to move, should it be offered as well: the host may have marked it ready, too, which
-        // is an error. Relaxed: nobody has read the send buffer.
-        if (seen == sight::flag) store_relaxed(answers + at, 2 * epoch);
-        if (broadcast_bool(group, seen == sight::flag)) return waited::there;
-        return broadcast_bool(group, seen == sight::late) ? waited::late : waited::unknown;
+    reconverge(group);
+    copy_from_peer(rank, threads, s.to, s.from, w.bytes);
+    group.sync();  // all members' loads and stores come before it
+    if (rank == threads - 1) tell_taken(w.flags + w.first, s.told, w.epoch, w.sole);
+    group.sync();                                                    // whoever asks from now on finds the flag
+    if (rank == threads - 1) store_release(s.answers, 2 * w.epoch);  // as in read_claimed; pairs: B3
+}
+
+// What is left of a wait after its group has asked. Unknown: it has come inline, or the epoch or the match is over.
+template <class Group>
+MPIX_COLD_FN waited wait_for_offer(const Group &group, MPIX_Prequest handle, int j, uint64_t deadline,
+                                   const claimed_question &q) {
+    mpix_prequest *const r = request_of(handle);
+    const unsigned at = static_cast<unsigned>(j);
+    // All these loads are under way together. With an undone match some are null; then nobody waits for an answer.
+    asked_wait s{{at, 1, static_cast<unsigned>(load_relaxed(&r->peer_partitions)),
+                  static_cast<unsigned>(r->partition_bytes), q.epoch, load_pointer(&r->flags),
+                  load_pointer(&r->inline_buffer), waiters_of(handle) == waiters::sole, deadline},
+                 r,
+                 r->buffer,
+                 load_pointer(&r->peer_buffer),
+                 load_pointer(&r->told),
+                 load_pointer(&r->answers)};
+    if (!vote_all(group, q.runs)) {
+        if (q.asked) refuse_claimed(r, at, q.epoch);
+        return waited::unknown;
     }
+    if (!vote_all(group, s.w.senders != 0 && s.w.flags != nullptr && s.w.inline_buffer != nullptr &&
+                             s.from != nullptr && s.told != nullptr && s.answers != nullptr))
+        return waited::unknown;
+    s.to += uint64_t{at} * s.w.bytes;
+    s.from += uint64_t{at} * s.w.bytes;
+    s.told += at;
+    s.answers += at;
+    const sight seen = await_sight(group, s, q.seen);
+    if (seen == sight::offer) read_offered(group, s);
+    if (group.thread_rank() == 0) {
+        // What has come inline the group takes out the slow way; few do after they have asked.
+        if (seen == sight::late || seen == sight::packets) refuse_claimed(r, at, q.epoch);
+        // It is there, so there is nothing to move, should it be offered as well: the host may have marked it ready, too,
+        // which is an error. Relaxed: nobody has read the send buffer. pairs: B3
+        if (seen == sight::flag) store_relaxed(s.answers, 2 * q.epoch);
+    }
+    return seen == sight::late                           ? waited::late
+           : seen == sight::offer || seen == sight::flag ? waited::there
+                                                         : waited::unknown;
+}
+
+// For a wait whose epoch is known only now: claims the partition and asks, if the sender is expected to offer it, and then
+// waits. Unknown: the group has not asked; or as above.
+template <class Group>
+MPIX_COLD_FN waited ask_and_wait(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
+                                 uint64_t deadline) {
+    mpix_prequest *const r = request_of(handle);
+    bool asked = false;
+    if (group.thread_rank() == 0 && has_time_to_read(static_cast<unsigned>(group.num_threads()), timeout_ns)) {
+        // All these loads are under way together.
+        uint64_t *const wanted = load_pointer(&r->wanted), *const flags = load_pointer(&r->flags);
+        const uint64_t senders = load_relaxed(&r->peer_partitions), epoch = load_relaxed(&r->seen_epoch);
+        const bool whole_words = r->offsets == nullptr && in_words(r->buffer, r->partition_bytes);
+        if (wanted != nullptr && flags != nullptr && load_pointer(&r->inline_buffer) != nullptr && whole_words &&
+            senders == static_cast<uint64_t>(r->partitions) && epoch > 1 && epoch >> 32 == 0 &&
+            expects_offers(load_relaxed(would_offer_of(flags, senders)), epoch) && load_relaxed(flags + j) < epoch) {
+            uint64_t *const taken = taken_of(flags, senders) + j;
+            const uint64_t before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
+            asked = before < 2 * epoch - 2;
+            if (asked) store_relaxed(wanted + j, epoch);
+            if (before == 2 * epoch - 2) cas_acq_rel_gpu(taken, 2 * epoch - 1, before);  // pairs: A5
+        }
+    }
+    if (!broadcast_bool(group, asked)) return waited::unknown;
+    // While nobody has answered, the epoch stays what the leader has found.
+    return wait_for_offer(group, handle, j, deadline, {load_relaxed(&r->seen_epoch), sight::neither, asked, true});
 }
 
 }  // namespace mpix::detail

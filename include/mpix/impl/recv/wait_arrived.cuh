@@ -13,36 +13,35 @@ namespace mpix {
 namespace detail {
 
 #if MPIX_ON_GPU
-// What wait_for does after its first looks. go_back: these may succeed now, in the time that is left; only if they may.
-constexpr int go_back = -2;
+// What wait_for does after its first looks. `claimed` is used only if the group has asked.
 template <bool Known, class Group>
-MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t &timeout_ns,
-                        const receive_state &known, rget_question question, bool may_go_back) {
+MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
+                        const receive_state &known, rget_question question, const claimed_question &claimed) {
     mpix_prequest *const r = request_of(handle);
     const waiters who = waiters_of(handle);
     const bool once = timeout_ns == 0;
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
-    if (question != rget_question::none) {
-        const waited w =
-            Known ? await_asked(group, handle, known, j, deadline) : await_reading(group, r, j, deadline, question);
-        if (w == waited::there) return MPI_SUCCESS;
-        late = w == waited::late;
-    }
+    waited now = waited::unknown;
+    if (question == rget_question::claimed)
+        now = wait_for_offer(group, handle, j, deadline, claimed);
+    else if (question != rget_question::none)
+        now = Known ? await_asked(group, handle, known, j, deadline) : await_reading(group, r, j, deadline, question);
     for (;;) {
+        if (now == waited::there) return MPI_SUCCESS;
+        late = now == waited::late;
         if (r != nullptr && !late) {
-            const waited w = await_together(group, r, j, who, asked, deadline, once);
-            if (w == waited::there) return MPI_SUCCESS;
-            late = w == waited::late;
+            now = await_together(group, r, j, who, asked, deadline, once);
+            if (now == waited::there) return MPI_SUCCESS;
+            late = now == waited::late;
         }
         const int code = ask<MPIX_CALL_WAIT_ARRIVED>(group, r, j, timeout_ns, late);
         if (code != together) return code;
+        // Now the epoch is known. What comes inline may as well be offered.
+        now = !Known && !asked && !once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()))
+                  ? ask_and_wait(group, handle, j, timeout_ns, deadline)
+                  : waited::unknown;
         asked = true;
-        // Now the epoch is known. What comes inline may as well be offered, but only the fast path asks for it.
-        if (may_go_back && reads_beside_packets(group, r)) {
-            if (deadline != ~uint64_t{0}) timeout_ns = deadline - now_ns();
-            return go_back;
-        }
     }
 }
 
@@ -50,53 +49,50 @@ MPIX_FN int wait_longer(const Group &group, MPIX_Prequest handle, int j, uint64_
 // in the instruction cache. Both are copies, so that the caller's may stay in registers.
 template <class Group>
 MPIX_APART_FN int wait_longer_apart(const Group group, MPIX_Prequest handle, int j, uint64_t timeout_ns,
-                                    const receive_state known, rget_question question) {
-    return wait_longer<true>(group, handle, j, timeout_ns, known, question, false);
+                                    const receive_state known, rget_question question, const claimed_question claimed) {
+    return wait_longer<true>(group, handle, j, timeout_ns, known, question, claimed);
 }
 
 // `known` is used only if Known; it is of the handle's request.
 template <bool Known, class Group>
 MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
     mpix_prequest *const r = request_of(handle);
-    const waiters who = waiters_of(handle);
     const bool once = timeout_ns == 0,
                last = static_cast<unsigned>(group.thread_rank()) == static_cast<unsigned>(group.num_threads()) - 1;
     rget_question question = rget_question::none;
-    for (bool may_go_back = !once;; may_go_back = false) {
-        // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
-        // some hundred microseconds.
-        const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
-                          waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
-        if (fast) {
-            const waited w = wait_inline_fast<Known>(group, r, j, who == waiters::sole, known, timeout_ns);
-            if (w == waited::there) return MPI_SUCCESS;
-            if (w == waited::late) return ask<MPIX_CALL_WAIT_ARRIVED>(group, r, j, timeout_ns, true);
-        } else if (Known) {
-            const bool offered = known.reads && known.inline_buffer == nullptr,
-                       reads = !once && offered && is_known(known, j),
-                       asked = reads && last &&
-                               ask_early(r, j, known.epoch, static_cast<unsigned>(group.num_threads()), timeout_ns);
-            // If the last thread has asked, one look is enough: the wait goes on in read_next. If not, the members look on.
-            const unsigned looks = once || (is_inline_capable(handle) && !offered) ? 1 : 1024;
-            if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
-            if (reads && !vote_all(group, !asked))
+    claimed_question claimed{};
+    // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
+    // some hundred microseconds.
+    const bool fast = !once && (!Known || known.inline_buffer != nullptr) &&
+                      waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
+    if (fast) {
+        const int code = wait_inline_fast<Known>(group, handle, j, known, timeout_ns, claimed);
+        if (code == MPI_SUCCESS) return code;
+        if (code == has_asked) question = rget_question::claimed;
+    } else if (Known) {
+        const bool offered = known.reads && known.inline_buffer == nullptr,
+                   reads = !once && offered && is_known(known, j),
+                   asked = reads && last &&
+                           ask_early(r, j, known.epoch, static_cast<unsigned>(group.num_threads()), timeout_ns);
+        // If the last thread has asked, one look is enough: the wait goes on in read_next. If not, the members look on.
+        const unsigned looks = once || (is_inline_capable(handle) && !offered) ? 1 : 1024;
+        if (flagged(group, handle, known, j, reads ? 1 : looks)) return MPI_SUCCESS;
+        if (reads && !vote_all(group, !asked))
+            question = rget_question::asked;
+        else if (reads && flagged(group, handle, known, j, looks))
+            return MPI_SUCCESS;
+    }
+    if constexpr (Known) {
+        return wait_longer_apart(group, handle, j, timeout_ns, known, question, claimed);
+    } else {
+        if (!once && question == rget_question::none && may_be_offered(handle)) {
+            const bool asked = last && ask_early(r, j, 0, static_cast<unsigned>(group.num_threads()), timeout_ns);
+            if (!vote_all(group, !asked))
                 question = rget_question::asked;
-            else if (reads && flagged(group, handle, known, j, looks))
-                return MPI_SUCCESS;
+            else if (reads_rts(group, handle, r))
+                question = rget_question::possible;
         }
-        if constexpr (Known) {
-            return wait_longer_apart(group, handle, j, timeout_ns, known, question);
-        } else {
-            if (!once && may_be_offered(handle)) {
-                const bool asked = last && ask_early(r, j, 0, static_cast<unsigned>(group.num_threads()), timeout_ns);
-                if (!vote_all(group, !asked))
-                    question = rget_question::asked;
-                else if (reads_rts(group, handle, r))
-                    question = rget_question::possible;
-            }
-            const int code = wait_longer<false>(group, handle, j, timeout_ns, known, question, fast && may_go_back);
-            if (code != go_back) return code;
-        }
+        return wait_longer<false>(group, handle, j, timeout_ns, known, question, claimed);
     }
 }
 #else

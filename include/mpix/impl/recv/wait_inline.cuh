@@ -41,19 +41,21 @@ MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsi
     return there;
 }
 
-// Waits for partition j, and takes it out unless it came with a flag; or reads it, if the sender is expected to offer it.
-// Unknown: this way does not suit it, or it takes too long; the caller then asks the slow way. Late: it was asked for,
-// and has not come in time. `known` is used only if Known; it is of the handle's request, and has an inline buffer.
+// Waits for partition j, and takes it out unless it came with a flag. MPI_SUCCESS; keep_waiting: this way does not suit it,
+// or it takes too long, and the caller asks the slow way; has_asked: the sender is expected to offer it, and the caller goes
+// on with `question`. `known` is used only if Known; it is of the handle's request, and has an inline buffer.
 template <bool Known, class Group>
-MPIX_FN waited wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known,
-                                uint64_t timeout_ns) {
+MPIX_FN int wait_inline_fast(const Group &group, MPIX_Prequest handle, int j, const receive_state &known,
+                             uint64_t timeout_ns, claimed_question &question) {
+    mpix_prequest *const r = request_of(handle);
+    const bool sole = waiters_of(handle) == waiters::sole;
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
     // A handle has all that is needed, so nothing has to be looked up before the first look.
-    if (Known && (known.epoch == 0 || at >= known.senders)) return waited::unknown;
+    if (Known && (known.epoch == 0 || at >= known.senders)) return keep_waiting;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
-    if (packets_of(bytes) - 1 >= each * threads) return waited::unknown;
+    if (packets_of(bytes) - 1 >= each * threads) return keep_waiting;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
     // Within a warp all look, as they would wait for each other anyway.
     const bool last = rank == threads - 1, busy = is_busy(rank, threads, packets),
@@ -84,7 +86,7 @@ MPIX_FN waited wait_inline_fast(const Group &group, mpix_prequest *r, int j, boo
                (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->offsets == nullptr) &
                (epoch > 1) & (epoch >> 32 == 0);
     }
-    if (!Known && !vote_all(group, good)) return waited::unknown;
+    if (!Known && !vote_all(group, good)) return keep_waiting;
     uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
@@ -95,10 +97,14 @@ MPIX_FN waited wait_inline_fast(const Group &group, mpix_prequest *r, int j, boo
         // By the last thread, whose branch waits for it. If that thread has no packet, it looks at none; so the group does
         // not wait for the claim and then for a packet.
         if (last) {
-            const uint64_t would_offer = reads ? load_relaxed(would_offer_of(flags, senders)) : 0;
+            // Whether it may ask, and an epoch that a handle knows is not over; under way with the claim.
+            const uint64_t would_offer = reads ? load_relaxed(would_offer_of(flags, senders)) : 0,
+                           flag = reads ? load_relaxed(flags + at) : 0,
+                           running = Known && reads ? load_relaxed(&r->seen_epoch) : epoch;
             before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
-            if (would_offer != 0 && before < 2 * epoch - 2 && threads >= least_reading_threads)
-                asked = ask_for_claimed(r, at, epoch, would_offer, timeout_ns);
+            asked = expects_offers(would_offer, epoch) & (before < 2 * epoch - 2) & (flag < epoch) &
+                    (running == epoch) & (again == epoch) & (whole < epoch) & has_time_to_read(threads, timeout_ns);
+            if (asked) store_relaxed(load_pointer_weak(&r->wanted) + at, epoch);
         }
         const char *const box = inline_buffer_of(inline_buffer, at, bytes);
         const auto look_on = [&](const auto &look) {
@@ -137,29 +143,24 @@ MPIX_FN waited wait_inline_fast(const Group &group, mpix_prequest *r, int j, boo
         group.sync();
         // By the last thread, which has the least to do next.
         if (last) tell_taken(flags + at, told + at, epoch, sole);
-        return waited::there;
+        // Whoever has asked answers, should it be offered as well: a second caller of pready, which is an error, stores its
+        // packets before it is refused. pairs: B3
+        if (asked) store_release(load_pointer_weak(&r->answers) + at, 2 * epoch);
+        return MPI_SUCCESS;
     }
     const sight leaders = seen;
     if (!looks) seen = sight::flag;  // as far as it is concerned; the leader always looks
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
-    // Nobody needs the claim any more. (Who has asked gives it back.)
-    if (vote_all(group, seen == sight::flag && !asked)) return waited::there;
+    // Nobody needs the claim any more. (Who has asked must answer first.)
+    if (vote_all(group, seen == sight::flag && !asked)) return MPI_SUCCESS;
     if (!vote_all(group, !asked)) {
-        if (vote_all(group, runs)) return await_offer(group, r, at, epoch, sole, leaders, timeout_ns);
-        // Members have seen different epochs, of which one has just begun.
-        if (last && asked) refuse_claimed(r, at, epoch);
-        return waited::unknown;
+        question = {epoch, leaders, asked, runs};
+        return has_asked;
     }
     // For another group to take.
     if (last && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
-    return waited::unknown;
-}
-
-// Whether groups that come to wait_inline_fast may be offered what comes inline otherwise; the same for all members.
-template <class Group>
-MPIX_FN bool reads_beside_packets(const Group &group, const mpix_prequest *r) {
-    return vote_all(group, load_pointer(&r->wanted) != nullptr && load_pointer(&r->inline_buffer) != nullptr);
+    return keep_waiting;
 }
 
 }  // namespace mpix::detail

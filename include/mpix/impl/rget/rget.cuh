@@ -178,8 +178,9 @@ MPIX_FN bool reads_these(uint64_t count, uint64_t bytes_each, unsigned threads) 
            count * bytes_each <= most_read_per_thread * threads;
 }
 
-// Whether the waiting group may ask for offers. asked: it has, so it must read or refuse them.
-enum class rget_question { none, possible, asked };
+// Whether the waiting group may ask for offers. asked: it has, so it must read or refuse them; claimed: and has claimed the
+// partition beside an inline buffer.
+enum class rget_question { none, possible, asked, claimed };
 
 // Tells the sender that this group waits, if it is one that reads. With s.asks it has done so.
 template <class Group>

@@ -264,21 +264,27 @@ MPIX_APART_FN int ready_by_leader_apart(const Group group, int p, mpix_prequest 
     return ready_by_leader(group, p, r, inline_capable, move);
 }
 
+// A lone thread stores partition p, for which nobody has asked. Nothing that may be offered has gaps; and its epoch is open,
+// and stays so without this partition.
+template <mpix_device_call Call>
+MPIX_APART_FN int store_alone(int p, mpix_prequest *r, char *landing) {
+    constexpr thread_group self{};
+    const uint64_t bytes = r->partition_bytes, at = static_cast<uint64_t>(p) * bytes;
+    group_copy(self, landing + at, r->buffer + at, bytes);
+    return conclude_direct<Call>(self, p, r, load_relaxed(&r->open_word) >> 1, load_pointer_weak(&r->flags));
+}
+
 // For a lone thread with so many bytes that others move them faster: partition p is offered, or stored, or left to the
 // engine. `in_epoch` as in offer.
 template <class Mover>
-MPIX_APART_FN int offer_or_store(int p, mpix_prequest *r, uint64_t in_epoch, bool inline_capable, const Mover move) {
+MPIX_FN int offer_or_store(int p, mpix_prequest *r, uint64_t in_epoch, bool inline_capable, const Mover move) {
     constexpr thread_group self{};
     const int code = offer<Mover::call>(r, p, in_epoch);
     if (code >= 0) return code;
-    // The epoch is open, and stays so without this partition. Nothing that may be offered has gaps.
-    if (char *const landing = load_pointer_weak(&r->landing); code == nobody_asks && landing != nullptr) {
-        const uint64_t bytes = r->partition_bytes, at = static_cast<uint64_t>(p) * bytes;
-        group_copy(self, landing + at, r->buffer + at, bytes);
-        return conclude_direct<Mover::call>(self, p, r, load_relaxed(&r->open_word) >> 1, load_pointer_weak(&r->flags));
-    }
+    if (char *const landing = load_pointer_weak(&r->landing); code == nobody_asks && landing != nullptr)
+        return store_alone<Mover::call>(p, r, landing);
     if (in_epoch != 0 && is_ready_already<Mover::call>(self, p, r, in_epoch)) return MPI_ERR_ARG;
-    return ready_by_leader(self, p, r, inline_capable, move);
+    return ready_by_leader_apart(self, p, r, inline_capable, move);
 }
 #endif
 
