@@ -59,8 +59,8 @@ status status::after_printing() const noexcept {
 
 std::string reason::text() const {
     if (const auto *const made = std::get_if<std::shared_ptr<const std::string>>(&is_)) return **made;
-    const auto &[literal, number] = std::get<0>(is_);
-    std::string text = literal;
+    const auto &[fixed, number] = std::get<0>(is_);
+    std::string text = fixed;
     if (const std::size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, std::to_string(number));
     return text;
 }

@@ -33,6 +33,7 @@ public:
     void close() {
         partitions_.store(0, std::memory_order_relaxed);
         opening_.store(false, std::memory_order_relaxed);
+        closed_.fetch_add(1, std::memory_order_relaxed);
         in_full_.store(0, std::memory_order_relaxed);
     }
 
@@ -75,15 +76,26 @@ public:
         return true;
     }
 
-    // The full path begins to move a partition, or has been refused to. (It counts what it has moved.)
-    void begin_in_full() { in_full_.fetch_add(1, std::memory_order_relaxed); }
-    void refused_in_full() { in_full_.fetch_sub(1, std::memory_order_relaxed); }
+    // The full path begins to move a partition, or has been refused to; the epoch may be over by then. (It counts what it
+    // has moved.)
+    std::uint64_t begin_in_full() {
+        in_full_.fetch_add(1, std::memory_order_relaxed);
+        return closed_.load(std::memory_order_relaxed);
+    }
+    void refused_in_full(std::uint64_t begun) {
+        if (closed_.load(std::memory_order_relaxed) == begun) in_full_.fetch_sub(1, std::memory_order_relaxed);
+    }
     // Where nothing is counted: whether all partitions are ready, and no caller is still moving one.
     bool all_moved() const noexcept {
         const std::uint64_t n = partitions_.load(std::memory_order_acquire);  // pairs: C11
         if (n == 0 || last_ != 0) return false;
-        for (std::uint64_t p = 0; p < n; ++p)
+        // The last one first, so as to leave the others to the cores that write them; and none twice.
+        if (detail::load_acquire(at_.states + n - 1) < epoch_) return false;                               // pairs: D1
+        const std::uint64_t before = (epoch_ - 1) * n, seen = looked_at_.load(std::memory_order_acquire);  // pairs: D1
+        for (std::uint64_t p = seen > before && seen <= before + n ? seen - before : 0; p < n; ++p) {
             if (detail::load_acquire(at_.states + p) < epoch_) return false;  // pairs: D1
+            looked_at_.store(before + p + 1, std::memory_order_release);      // pairs: D1
+        }
         // The full path claims a partition's state before it moves the partition, and counts it afterwards.
         const std::uint64_t counted = detail::load_acquire(&home_->ready_count) - (epoch_ - 1) * n;  // pairs: D1
         return counted == in_full_.load(std::memory_order_relaxed);
@@ -130,7 +142,10 @@ private:
 
     std::atomic<std::uint32_t> partitions_{0};  // 0: closed
     std::atomic<bool> opening_{false};
+    std::atomic<std::uint64_t> closed_{0};   // how often
     std::atomic<std::uint64_t> in_full_{0};  // partitions of this epoch on the full path so far
+    // Of all epochs' partitions, those that all_moved has found moved.
+    mutable std::atomic<std::uint64_t> looked_at_{0};
     mpix_prequest *home_ = nullptr;
     std::uint64_t epoch_ = 0;
     std::uint64_t last_ = 0;  // the count with the epoch's last partition; 0: nothing is counted

@@ -116,7 +116,7 @@ int send_request::ready_in_full(int partition) {
     // Before the partition is marked: once all are, the epoch may end, and the next one begin.
     if (!exported_to_host && open_fast_path() && fast_path_.ready(partition)) return MPI_SUCCESS;
     const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
-    if (!alone_) fast_path_.begin_in_full();
+    const std::uint64_t begun = alone_ ? 0 : fast_path_.begin_in_full();
     // Other threads than Start's write: several copy side by side, while the receiver may have one thread that waits.
     // Where host threads play kernels all write: their `wait` does not look at `taken`, and then the send buffer is the
     // user's.
@@ -124,7 +124,7 @@ int send_request::ready_in_full(int partition) {
                      : alone_         ? ready_here<true>(partition, receiver_copies_.load(std::memory_order_relaxed))
                                       : ready_here<false>(partition, receiver_copies_.load(std::memory_order_relaxed) &&
                                                                  started_by_ == detail::this_thread_number());
-    if (!alone_ && code != MPI_SUCCESS) fast_path_.refused_in_full();
+    if (!alone_ && code != MPI_SUCCESS) fast_path_.refused_in_full(begun);
     if (detail::load_relaxed(&home->defer_epoch) == epoch) {
         if (goes_now(epoch)) try_advance();
         attend();

@@ -151,6 +151,7 @@ void send_request::peer_ended() {
     follow_kernels_locked();
     if (!active()) return;
     if (may_end_quietly()) look_for_quiet_end();
+    tell_if_all_moved();
     if (complete() && all_copied(false)) return;
     peer_ended_ = true;
     refusal_ = refused_path;

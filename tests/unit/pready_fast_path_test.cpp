@@ -150,10 +150,14 @@ TEST_CASE("what is on the full path yet has not been moved") {
         CHECK(r.fast_path.all_moved());
     }
     SECTION("a call that is refused moves nothing") {
-        r.fast_path.begin_in_full();
+        const std::uint64_t begun = r.fast_path.begin_in_full();
         ++r.home.ready_count;
         CHECK_FALSE(r.fast_path.all_moved());
-        r.fast_path.refused_in_full();
+        r.fast_path.refused_in_full(begun);
         CHECK(r.fast_path.all_moved());
+        // Nor does one whose epoch is over.
+        r.fast_path.close();
+        r.fast_path.refused_in_full(begun);
+        CHECK(r.fast_path.begin_in_full() != begun);
     }
 }

@@ -94,6 +94,20 @@ TEST_CASE("with several threads, a look at the send tells of the epoch's end") {
     }
 }
 
+TEST_CASE("a send that has reached its receiver ends well, though the receiver's process has ended since") {
+    meet(GENERATE(false, true));
+    matched_send m;
+    m.clear(1);
+    m.start(1);
+    for (int p = 0; p < partitions; ++p) REQUIRE(m.send->ready(p) == MPI_SUCCESS);
+    {
+        const std::lock_guard lock(setup_mutex());
+        m.send->peer_ended();
+    }
+    CHECK(m.send->done());
+    CHECK(m.send->retire(MPI_STATUS_IGNORE).ok());
+}
+
 TEST_CASE("with one thread, the last Pready does") {
     meet(true);
     matched_send m;

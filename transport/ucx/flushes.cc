@@ -120,7 +120,9 @@ status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
-    add_word(p, reinterpret_cast<std::uint64_t>(to.address) + offset, value);
+    const std::uint64_t address = reinterpret_cast<std::uint64_t>(to.address) + offset;
+    forget_delayed(p, address);
+    add_word(p, address, value);
     p.word_since_delayable = true;
     send_or_hold(p);
     return p.lost;
@@ -170,6 +172,13 @@ void ucx_network::take_delayed(peer_process &p) {
     } catch (const std::bad_alloc &) {  // with a later message
     }
     needs_progress(p);
+}
+
+// A word that would arrive after a later value of its own.
+void ucx_network::forget_delayed(peer_process &p, std::uint64_t address) {
+    const bool any = !p.delayed.empty();
+    std::erase_if(p.delayed, [address](const delayed_word &w) { return w.address == address; });
+    if (any && p.delayed.empty()) peers_with_delayed_words_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void ucx_network::drop_delayed(peer_process &p) {

@@ -205,6 +205,7 @@ private:
     void add_word(peer_process &p, std::uint64_t address, std::uint64_t value);
     // Into the outbox, as far as it has room. `mutex_` is held.
     void take_delayed(peer_process &p);
+    void forget_delayed(peer_process &p, std::uint64_t address);
     void drop_delayed(peer_process &p);
     // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p);
