@@ -80,8 +80,9 @@ EXACTLY = {
     "defer": [FENCE, "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64", "st.relaxed.sys.global.u64"],
     # The epoch, and whether somebody has asked; the claim, the partition's fence; the offer, that there was one, for the receiver and for
     # the engine; its place in the ring, the entry; the count.
+    # Or further looks, and that there would have been one.
     "offer": [LINE_IN, PEEK, CLAIM, FENCE, *3 * ["st.relaxed.sys.global.u64"], "atom.relaxed.gpu.global.add.u64",
-              "st.relaxed.sys.global.u64", "atom.acq_rel.gpu.global.add.u64"],
+              *3 * [PEEK], *2 * ["st.relaxed.sys.global.u64"], "atom.acq_rel.gpu.global.add.u64"],
     # Whether all was told, and the engine ends the epoch, acquired; then the engine's word, acquired.
     "way_sent": ["ld.acquire.gpu.global.u64", "ld.acquire.sys.global.u64"],
     # Eight flags, four at a time; one acquire.
@@ -184,9 +185,10 @@ CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
 # word. Or the claim is given back, and what came with a flag is acquired before all agree.
 for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
-    CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL],
+    CONTAINS[name] = [[PEEK, ALL, *4 * [PEEK], CLAIM, "st.relaxed.sys.global.u64", PEEK, PEEK, *4 * [LINE_IN], PEEK, PEEK, LINE_IN,
+                       ACQUIRE, ALL],
                       [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
-                      [ACQUIRE, ALL, "atom.acq_rel.gpu.global.cas.b64"]]
+                      [ACQUIRE, ALL, ALL, "atom.acq_rel.gpu.global.cas.b64"]]
 # On every way through a kernel the one comes before the other, wherever the compiler has put them.
 PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
@@ -208,14 +210,14 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_pready_share_warp": 56, "size_pready_share_block": 56, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
-                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 52, "size_pready_prepared_warp": 54,
+                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 54, "size_pready_prepared_warp": 54,
                   "size_pready_prepared_block": 52, "size_parrived_prepared_thread": 64,
-                  "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
-                  "size_next_epoch_block": 90, "size_next_epoch_list_block": 100,
+                  "size_wait_block": 92, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 84,
+                  "size_next_epoch_block": 96, "size_next_epoch_list_block": 104,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
                   "size_halo_send_warp": 102, "size_halo_send_block": 124, "size_halo_wait_warp": 104,
-                  "size_halo_send_prepared_block": 126, "size_halo_sync_prepared_block": 116, "size_halo_wait_block": 112, "size_halo_wait_box_block": 126, "size_halo_next_block": 108}
+                  "size_halo_send_prepared_block": 126, "size_halo_sync_prepared_block": 118, "size_halo_wait_block": 112, "size_halo_wait_box_block": 126, "size_halo_next_block": 112}
 
 
 def bodies_of(ptx):

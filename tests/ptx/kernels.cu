@@ -51,13 +51,19 @@ KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     w.sole = false;
     *out = take_inline(cg::this_thread_block(), r, w, i, false, false);
 }
+// A handle whose bits the compiler knows.
+__device__ mpix_prequest *handle_of(mpix_prequest *r, uint64_t bits) {
+    return reinterpret_cast<mpix_prequest *>((reinterpret_cast<uint64_t>(r) & ~uint64_t{MPIX_HANDLE_BITS}) | bits);
+}
 KERNEL way_inline_at_once(mpix_prequest *r, int j, bool *out) {
     claimed_question question{};
-    *out = wait_inline_fast<false>(cg::this_thread_block(), r, j, {}, mpix::default_timeout, question);
+    *out = wait_inline_fast<false>(cg::this_thread_block(), handle_of(r, MPIX_HANDLE_INLINE), j, {},
+                                   mpix::default_timeout, question);
 }
 KERNEL way_inline_at_once_sole(mpix_prequest *r, int j, bool *out) {
     claimed_question question{};
-    *out = wait_inline_fast<false>(cg::this_thread_block(), r, j, {}, mpix::default_timeout, question);
+    *out = wait_inline_fast<false>(cg::this_thread_block(), handle_of(r, MPIX_HANDLE_INLINE | MPIX_HANDLE_SOLE), j, {},
+                                   mpix::default_timeout, question);
 }
 KERNEL way_inline_take_sole(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     w.sole = true;

@@ -98,7 +98,7 @@ inline bool meet(const peer_process &peer) {
 }
 
 template <class Kind>
-std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag, std::uint64_t count = elements) {
+std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag, std::uint64_t number = elements) {
     static status problem;
     static const auto type = make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
     static const auto members = [] {

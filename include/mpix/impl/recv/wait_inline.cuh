@@ -128,7 +128,9 @@ MPIX_FN int wait_inline_fast(const Group &group, MPIX_Prequest handle, int j, co
                    ? look_on([&] { return load_packet(box, rank < packets ? rank : packets - 1, epoch, &payload[0]); })
                    : look_on([&] { return load_packets(box, rank, threads, packets, epoch, payload); });
         runs = (again == epoch) & (whole < epoch);
-        good = (seen == sight::packets) & runs & (before < 2 * epoch - 1);
+        // Whoever has asked has to answer, whatever has come: a second caller of pready, which is an error, may have stored
+        // packets before it was refused.
+        good = (seen == sight::packets) & runs & (before < 2 * epoch - 1) & !asked;
         if (last && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
     }
     if (vote_all(group, good)) {
@@ -143,9 +145,6 @@ MPIX_FN int wait_inline_fast(const Group &group, MPIX_Prequest handle, int j, co
         group.sync();
         // By the last thread, which has the least to do next.
         if (last) tell_taken(flags + at, told + at, epoch, sole);
-        // Whoever has asked answers, should it be offered as well: a second caller of pready, which is an error, stores its
-        // packets before it is refused. pairs: B3
-        if (asked) store_release(load_pointer_weak(&r->answers) + at, 2 * epoch);
         return MPI_SUCCESS;
     }
     const sight leaders = seen;
