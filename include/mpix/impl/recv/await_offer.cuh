@@ -96,7 +96,7 @@ MPIX_COLD_FN sight await_sight(const Group &group, const asked_wait &s, sight se
 
 // Reads the partition out of the send buffer, and answers.
 template <class Group>
-MPIX_COLD_FN void read_offered(const Group &group, const asked_wait &s) {
+MPIX_COLD_FN void read_rts(const Group &group, const asked_wait &s) {
     const awaited &w = s.w;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
@@ -135,7 +135,7 @@ MPIX_COLD_FN waited wait_for_offer(const Group &group, MPIX_Prequest handle, int
     s.told += at;
     s.answers += at;
     const sight seen = await_sight(group, s, q.seen);
-    if (seen == sight::offer) read_offered(group, s);
+    if (seen == sight::offer) read_rts(group, s);
     if (group.thread_rank() == 0) {
         // What has come inline the group takes out the slow way; few do after they have asked.
         if (seen == sight::late || seen == sight::packets) refuse_claimed(r, at, q.epoch);
