@@ -144,7 +144,10 @@ end:
             fi;
 #endif
             break
-        :: mine && packet == e && flag < e ->  // take_packets, tell_taken
+        :: mine && asks && packet == e && flag < e ->  // refuse_claimed; then it is taken out the slow way
+            answer = 2 * e + 1;
+            d_step { asks = false; mine = false; taken = BACK(e) }
+        :: mine && !asks && packet == e && flag < e ->  // take_packets, tell_taken
             d_step { moves(e); stored = e };
             d_step { landing = stored; flag = e };
             break
@@ -155,8 +158,13 @@ end:
 #endif
             assert(source == e);
             d_step { moves(e); stored = e };
+#ifdef WITHOUT_FLAG_BEFORE_ANSWER
+            answer = 2 * e;
+            d_step { landing = stored; flag = e };
+#else
             d_step { landing = stored; flag = e };
             answer = 2 * e;
+#endif
             break
         :: d_step { !mine && taken < CLAIM(e) -> mine = true; taken = CLAIM(e) }  // take_inline; it does not ask
 #ifdef PATIENT
@@ -267,7 +275,7 @@ active proctype receiver() {
         };
         // Wait, and the user's kernels have ended.
         if
-        :: complete >= e && flag >= e
+        :: complete >= e -> assert(flag >= e || packet == e); flag >= e
 #ifdef TEST
         :: flag >= e
 #endif

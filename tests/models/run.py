@@ -185,6 +185,7 @@ MODELS = {
             "ANSWER_TO_FLAG": "host",
             "READING": "patient",
             "REFUSAL": "two_groups",
+            "FLAG_BEFORE_ANSWER": "two_groups",
         },
     ),
     "rget": (

@@ -16,8 +16,8 @@ struct receive_state {
     char *inline_buffer;
     char *buffer;
     uint64_t *told, partition_bytes;  // as in mpix_prequest
-    bool reads;                       // groups may be offered partitions (rget.cuh), with an inline buffer whoever
-                                      // claims them there (offer.cuh)
+    bool reads;                       // groups may be offered partitions (rget.cuh), with an inline buffer only whoever
+                                      // claims them there (await_offer.cuh)
 };
 
 }  // namespace mpix::detail

@@ -156,6 +156,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
     if (v.senders == v.partitions && v.told != nullptr && r->offsets == nullptr && v.epoch >> 32 == 0 &&
         detail::in_words(v.buffer, v.partition_bytes))
         v.inline_buffer = inline_buffer;
+    // What has an inline buffer that this handle does not use is not asked for.
     v.reads = detail::load_pointer(&r->wanted) != nullptr && v.inline_buffer == inline_buffer;
 #else
     (void)group;

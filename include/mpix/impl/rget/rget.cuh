@@ -3,7 +3,7 @@
 // Rget. A large partition is made ready by few threads, often by one alone. Instead of storing it, they offer it to a
 // group of the receiver that waits for it. Many threads of that group read it out of the send buffer at once. In short:
 // the waiting group asks (`wanted`), the sender offers (RTS, ready-to-send), the group claims the partition (`taken`),
-// reads it, sets its flag, and answers (`answers`).
+// reads it, sets its flag, and answers (`answers`). Beside an inline buffer the claim comes first (recv/await_offer.cuh).
 //
 // The receiver asks first. A group that begins to wait tells the sender so (`wanted`), and only wanted partitions are
 // offered. It asks only if the sender has lately had something to offer, and said so (`would_offer`): without a

@@ -244,6 +244,7 @@ MPIX_COLD_FN int offer(mpix_prequest *r, int p, uint64_t in_epoch) {
     load_relaxed_pair(&r->open_word, &word, &readied);
     const uint64_t look = load_relaxed(wanted + p), epoch = open_epoch(r, word, readied);
     if (epoch == 0 || (in_epoch != 0 && in_epoch != epoch)) return not_offered;
+    // Asked for in the last epoch: look again (is_asked_for).
     if (look != epoch && (look + 1 != epoch || !is_wanted(r, p, epoch, least))) {
         store_relaxed(would_offer_of(arrival_flags(flags), partitions), epoch);
         return should_offload(bytes, by_engine, 1) ? not_offered : nobody_asks;

@@ -45,8 +45,8 @@ MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
     return true;
 }
 
-// The epoch in which a group has stored a partition; 0: it has done nothing, for a lone thread perhaps because others move
-// so much faster.
+// The epoch in which a group has stored a partition; 0: it has done nothing. `offloads`: because others move it faster; only
+// a lone thread acts on that.
 struct stored {
     uint64_t epoch;
     bool sent_inline, offloads;
