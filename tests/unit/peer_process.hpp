@@ -110,7 +110,7 @@ std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag, std::uint64_t num
     operation op;
     op.buffer = buffer.data();
     op.partitions = partitions;
-    op.count = count;
+    op.count = number;
     op.type = type;
     op.peer = 1;
     op.tag = tag;
