@@ -260,7 +260,9 @@ TEST_CASE("the end of a match ends a wait that has asked") {
     std::atomic<int> answer{-1};
     std::thread receiver([&] {
         mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
-            const int code = b.waits(group)(group, 0, 300'000'000);
+            const auto wait = b.waits(group);
+            group.sync();
+            const int code = wait(group, 0, 300'000'000);
             if (group.thread_rank() == 0) answer = code;
         });
     });
