@@ -102,8 +102,9 @@ MPIX_FN int wait_inline_fast(const Group &group, MPIX_Prequest handle, int j, co
                            flag = reads ? load_relaxed(flags + at) : 0,
                            running = Known && reads ? load_relaxed(&r->seen_epoch) : epoch;
             before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
-            asked = expects_offers(would_offer, epoch) & (before < 2 * epoch - 2) & (flag < epoch) &
-                    (running == epoch) & (again == epoch) & (whole < epoch) & has_time_to_read(threads, timeout_ns);
+            const bool expected = expects_offers(would_offer, epoch), has_time = has_time_to_read(threads, timeout_ns);
+            asked = expected & has_time & (before < 2 * epoch - 2) & (flag < epoch) & (running == epoch) &
+                    (again == epoch) & (whole < epoch);
             if (asked) store_relaxed(load_pointer_weak(&r->wanted) + at, epoch);
         }
         const char *const box = inline_buffer_of(inline_buffer, at, bytes);
