@@ -77,6 +77,7 @@ public:
         if (pooled && own.handle == adopted) return mpix::failure("the buffer is memory of a pool");
         tr::region host = own;
         host.device = tr::on_host;
+        host.handle = find(own.address).handle;  // shm's
         if (auto bad = tr::node_memory().describe(host, out); !bad.ok()) return bad;
         out.transport = tr::id_cuda_ipc;
         out.device = 0;
