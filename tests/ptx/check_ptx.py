@@ -183,12 +183,12 @@ CONTAINS["halo::await_groups"] = [[*4 * [PEEK], ACQUIRE]]
 CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
-# word. Or the claim is given back, and what came with a flag is acquired before all agree.
+# word. Or what came with a flag is acquired before all agree, and who has asked answers; or the claim is given back.
 for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
     CONTAINS[name] = [[PEEK, ALL, *4 * [PEEK], CLAIM, "st.relaxed.sys.global.u64", PEEK, PEEK, *4 * [LINE_IN], PEEK, PEEK, LINE_IN,
                        ACQUIRE, ALL],
                       [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
-                      [ACQUIRE, ALL, ALL, "atom.acq_rel.gpu.global.cas.b64"]]
+                      [ACQUIRE, ALL, PEEK, "st.relaxed.sys.global.u64", ALL, "atom.acq_rel.gpu.global.cas.b64"]]
 # On every way through a kernel the one comes before the other, wherever the compiler has put them.
 PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],

@@ -57,6 +57,13 @@ MPIX_COLD_FN void refuse_claimed(mpix_prequest *r, unsigned at, uint64_t epoch) 
     cas_acq_rel_gpu(taken_of(flags, senders) + at, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
 }
 
+// Whoever has asked has found the flag. There is nothing to move, should the partition be offered as well: the host may have
+// marked it ready, too, which is an error. One thread.
+MPIX_FN void answer_flagged(mpix_prequest *r, unsigned at, uint64_t epoch) {
+    // Null after an undone match. Relaxed: nobody has read the send buffer. pairs: B3
+    if (uint64_t *const answers = load_pointer(&r->answers); answers != nullptr) store_relaxed(answers + at, 2 * epoch);
+}
+
 // What a group that has asked waits for. It lies in memory, as `reading` does.
 struct asked_wait {
     awaited w;  // one partition
@@ -139,9 +146,7 @@ MPIX_COLD_FN waited wait_for_offer(const Group &group, MPIX_Prequest handle, int
     if (group.thread_rank() == 0) {
         // What has come inline the group takes out the slow way; few do after they have asked.
         if (seen == sight::late || seen == sight::packets) refuse_claimed(r, at, q.epoch);
-        // It is there, so there is nothing to move, should it be offered as well: the host may have marked it ready, too,
-        // which is an error. Relaxed: nobody has read the send buffer. pairs: B3
-        if (seen == sight::flag) store_relaxed(s.answers, 2 * q.epoch);
+        if (seen == sight::flag) answer_flagged(r, at, q.epoch);
     }
     return seen == sight::late                           ? waited::late
            : seen == sight::offer || seen == sight::flag ? waited::there

@@ -152,8 +152,11 @@ MPIX_FN int wait_inline_fast(const Group &group, MPIX_Prequest handle, int j, co
     if (!looks) seen = sight::flag;  // as far as it is concerned; the leader always looks
     // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
-    // Nobody needs the claim any more. (Who has asked must answer first.)
-    if (vote_all(group, seen == sight::flag && !asked)) return MPI_SUCCESS;
+    // Nobody needs the claim any more. Who has asked answers, as in wait_for_offer.
+    if (vote_all(group, seen == sight::flag)) {
+        if (asked) answer_flagged(r, at, epoch);
+        return MPI_SUCCESS;
+    }
     if (!vote_all(group, !asked)) {
         question = {epoch, leaders, asked, runs};
         return has_asked;

@@ -280,7 +280,9 @@ MPIX_APART_FN int store_alone(int p, mpix_prequest *r, char *landing) {
 template <class Mover>
 MPIX_FN int offer_or_store(int p, mpix_prequest *r, uint64_t in_epoch, bool inline_capable, const Mover move) {
     constexpr thread_group self{};
-    const int code = offer<Mover::call>(r, p, in_epoch);
+    int code = offer<Mover::call>(r, p, in_epoch);
+    // As in store: clear-to-send may be about to come.
+    if (code == not_offered && await_clear_to_send(r)) code = offer<Mover::call>(r, p, in_epoch);
     if (code >= 0) return code;
     if (char *const landing = load_pointer_weak(&r->landing); code == nobody_asks && landing != nullptr)
         return store_alone<Mover::call>(p, r, landing);
