@@ -215,23 +215,7 @@ TEST_CASE("a handle of an older epoch leaves no question beside an inline buffer
     bench b(beside_packets(1), {true, false});
     second_epoch(b);
     b.start();
-    std::atomic<int> step{0};
-    std::thread receiver([&] {
-        mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
-            const mpix::prepared_receive old = mpix::prepare_receive(group, b.pair.receive());
-            group.sync();
-            if (group.thread_rank() == 0) step = 1;
-            while (step != 2) std::this_thread::yield();
-            if (mpix::wait_arrived(group, old, 0, patience) != MPI_SUCCESS) b.failed = true;
-        });
-    });
-    b.until([&] { return step == 1; });
-    REQUIRE(b.ready(0) == MPI_SUCCESS);
-    b.finish();
-    b.start();
-    CHECK_FALSE(mpix::parrived(self, b.pair.receive(), 0));  // somebody learns of the epoch
-    step = 2;
-    receiver.join();
+    b.wait_by_old_handle();
     CHECK(b.pair.wanted(0) < b.epoch - 1);
     REQUIRE(b.ready(0) == MPI_SUCCESS);
     b.until([&] { return b.pair.progress(b.epoch); });

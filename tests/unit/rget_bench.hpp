@@ -118,6 +118,26 @@ struct bench {
             });
         });
     }
+    // A group waits by a handle of the epoch that runs now, in the next one.
+    void wait_by_old_handle() {
+        std::atomic<int> step{0};
+        std::thread receiver([&] {
+            mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+                const mpix::prepared_receive old = mpix::prepare_receive(group, pair.receive());
+                group.sync();
+                if (group.thread_rank() == 0) step = 1;
+                while (step != 2) std::this_thread::yield();
+                if (mpix::wait_arrived(group, old, 0, patience) != MPI_SUCCESS) failed = true;
+            });
+        });
+        until([&] { return step == 1; });
+        REQUIRE(ready(0) == MPI_SUCCESS);
+        finish();
+        start();
+        CHECK_FALSE(mpix::parrived(self, pair.receive(), 0));  // somebody learns of the epoch
+        step = 2;
+        receiver.join();
+    }
     void finish(bool erred = false) {
         until([&] { return pair.progress(epoch); });
         CHECK_FALSE(failed);

@@ -120,23 +120,7 @@ TEST_CASE("a call that waits for nothing leaves no question: a handle of an olde
     b.finish();
     b.start();
     if (stale) {
-        std::atomic<int> step{0};
-        std::thread receiver([&] {
-            mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
-                const mpix::prepared_receive old = mpix::prepare_receive(group, b.pair.receive());
-                group.sync();
-                if (group.thread_rank() == 0) step = 1;
-                while (step != 2) std::this_thread::yield();
-                if (mpix::wait_arrived(group, old, 0, patience) != MPI_SUCCESS) b.failed = true;
-            });
-        });
-        b.until([&] { return step == 1; });
-        REQUIRE(b.ready(0) == MPI_SUCCESS);
-        b.finish();
-        b.start();
-        CHECK_FALSE(mpix::parrived(self, b.pair.receive(), 0));  // somebody learns of the epoch
-        step = 2;
-        receiver.join();
+        b.wait_by_old_handle();
     } else {
         store_relaxed(&b.pair.sending()->peer_partitions, 1);  // as an export has it
         ask_of_send(b.pair.sending());
