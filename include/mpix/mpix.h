@@ -78,7 +78,8 @@ extern "C" {
  *
  * Matches one MPI_Precv_init of process `dest` with the same tag and communicator, in the order of the init calls. The
  * two sides may differ in partitions, count and datatype. The total size in bytes must agree; otherwise the receiver's
- * completion call gives MPI_ERR_TRUNCATE, and no byte moves.
+ * completion call gives MPI_ERR_TRUNCATE, and no byte moves. A request that is freed before it was ever started keeps
+ * its place in that order for a while (docs/conformance.md).
  *
  * Errors: MPI_ERR_ARG (partitions < 0), MPI_ERR_COUNT (count < 0, or more than 2^60 bytes in all), MPI_ERR_TYPE,
  * MPI_ERR_RANK, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it, or memory that mpix cannot
